@@ -1,0 +1,4 @@
+import { projectTestConfig } from '../../vitest.shared.ts';
+
+export const config = projectTestConfig('demo-provider');
+export { config as default };

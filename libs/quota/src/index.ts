@@ -1,0 +1,1 @@
+export * from './quota-engine.js';

@@ -1,0 +1,4 @@
+import { projectTestConfig } from '../../vitest.shared.ts';
+
+export const config = projectTestConfig('quota');
+export { config as default };
