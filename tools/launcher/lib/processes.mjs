@@ -1,0 +1,218 @@
+// Child processes with a log file, a readiness check, and no way to be left behind.
+//
+// Every child leads its own process group: the terminal's Ctrl-C reaches only the launcher,
+// which then stops its children in order. The reaper (reaper.mjs) covers the launcher's own
+// sudden death.
+
+import { spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { killGroup, killRestOfGroup } from './pids.mjs';
+
+const STOP_MS = 15_000;
+const POLL_MS = 50;
+
+/**
+ * @typedef {object} ProcessSpec
+ * @property {string} name
+ * @property {string} command
+ * @property {string[]} args
+ * @property {string} logFile standard output and error are appended here
+ * @property {NodeJS.ProcessEnv} [env] the whole environment of the child; default: ours
+ * @property {string} [cwd]
+ * @property {number} [uid]
+ * @property {number} [gid]
+ * @property {NodeJS.Signals} [stopSignal] asks for an orderly end; default SIGTERM
+ * @property {number} [stopMs] how long that may take before SIGKILL
+ * @property {() => Promise<boolean>} [isReady] polled until true
+ * @property {number} [readyMs] how long to poll
+ * @property {() => Promise<void>} [afterKill] cleans up what a SIGKILL leaves (other processes, lock files)
+ * @property {(message: string) => void} [onUnexpectedExit] called when it ends without having been asked to
+ */
+
+/**
+ * @typedef {object} ManagedProcess
+ * @property {string} name
+ * @property {string} logFile
+ * @property {number | null} pid null while it is not running
+ * @property {() => Promise<void>} start starts it and waits until it is ready
+ * @property {(signal?: NodeJS.Signals) => Promise<void>} kill default SIGKILL; resolves once the
+ *   process has ended, or at once for a signal that does not end it (SIGSTOP, SIGCONT, SIGUSR…)
+ * @property {() => Promise<void>} restart stops it if it runs, then starts it with the same settings
+ * @property {() => Promise<void>} stop
+ * @property {() => Promise<{ code: number | null, signal: NodeJS.Signals | null }>} ended
+ */
+
+/** @type {import('node:child_process').ChildProcess | null} */
+let reaper = null;
+
+/** @param {string} line */
+function tellReaper(line) {
+  if (reaper === null) {
+    reaper = spawn(process.execPath, [fileURLToPath(new URL('./reaper.mjs', import.meta.url))], {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    });
+    // Neither the reaper nor its pipe may keep a finished launcher alive.
+    reaper.unref();
+    /** @type {any} */ (reaper.stdin).unref();
+    reaper.stdin?.on('error', () => {});
+    reaper.on('error', () => {});
+  }
+  reaper.stdin?.write(`${line}\n`);
+}
+
+const ENDING_SIGNALS = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGABRT', 'SIGHUP']);
+
+/**
+ * @param {ProcessSpec} spec
+ * @returns {ManagedProcess}
+ */
+export function manageProcess(spec) {
+  /** @type {import('node:child_process').ChildProcess | null} */
+  let child = null;
+  /** @type {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} */
+  let end = Promise.resolve({ code: null, signal: null });
+  let isEndExpected = false;
+
+  function launch() {
+    mkdirSync(dirname(spec.logFile), { recursive: true });
+    const logFd = openSync(spec.logFile, 'a', 0o600);
+    isEndExpected = false;
+    const started = spawn(spec.command, spec.args, {
+      cwd: spec.cwd,
+      env: spec.env ?? process.env,
+      uid: spec.uid,
+      gid: spec.gid,
+      detached: true,
+      stdio: ['ignore', logFd, logFd],
+    });
+    closeSync(logFd);
+    const pid = started.pid;
+    if (pid !== undefined) tellReaper(`+ ${pid} ${spec.stopSignal ?? 'SIGTERM'}`);
+    child = started;
+    end = new Promise((resolve) => {
+      let isSettled = false;
+      const settle = (/** @type {number | null} */ code, /** @type {any} */ signal, cause = '') => {
+        if (isSettled) return;
+        isSettled = true;
+        if (pid !== undefined) tellReaper(`- ${pid}`);
+        if (child === started) child = null;
+        resolve({ code, signal });
+        if (!isEndExpected) {
+          const how = cause || (signal ? `ended by ${signal}` : `ended with code ${code}`);
+          spec.onUnexpectedExit?.(`${spec.name} ${how}. ${lastLines(spec.logFile)}`);
+        }
+      };
+      started.once('exit', (code, signal) => settle(code, signal));
+      started.once('error', (error) => settle(null, null, `could not be started: ${error.message}`));
+    });
+  }
+
+  async function start() {
+    if (child !== null) return;
+    launch();
+    if (spec.isReady === undefined) return;
+    const readyMs = spec.readyMs ?? 30_000;
+    const deadline = Date.now() + readyMs;
+    while (Date.now() < deadline) {
+      if (child === null) {
+        throw new Error(`${spec.name} ended before it was ready. ${lastLines(spec.logFile)}`);
+      }
+      if (await spec.isReady()) return;
+      await sleep(POLL_MS);
+    }
+    await stop();
+    throw new Error(
+      `${spec.name} was not ready within ${readyMs / 1000} s. ${lastLines(spec.logFile)}`,
+    );
+  }
+
+  /** @param {NodeJS.Signals} [signal] */
+  async function kill(signal = 'SIGKILL') {
+    const pid = child?.pid;
+    if (pid === undefined) return;
+    if (!ENDING_SIGNALS.has(signal)) {
+      killGroup(pid, signal);
+      return;
+    }
+    isEndExpected = true;
+    if (signal === 'SIGKILL') killGroup(pid, signal);
+    else child?.kill(signal);
+    await end;
+    await spec.afterKill?.();
+  }
+
+  async function stop() {
+    const pid = child?.pid;
+    if (pid === undefined) return;
+    isEndExpected = true;
+    child?.kill(spec.stopSignal ?? 'SIGTERM');
+    // A process that was frozen with SIGSTOP acts on no other signal until it is let go.
+    child?.kill('SIGCONT');
+    const hasEnded = await Promise.race([
+      end.then(() => true),
+      sleep(spec.stopMs ?? STOP_MS, false, { ref: false }),
+    ]);
+    if (!hasEnded) await kill('SIGKILL');
+    // What it started itself must not outlive it either.
+    else killRestOfGroup(pid);
+  }
+
+  return {
+    name: spec.name,
+    logFile: spec.logFile,
+    get pid() {
+      return child?.pid ?? null;
+    },
+    start,
+    kill,
+    stop,
+    async restart() {
+      await stop();
+      await start();
+    },
+    ended: () => end,
+  };
+}
+
+/**
+ * Runs a command to its end with its output in a log file.
+ * @param {ProcessSpec & { timeoutMs: number }} spec
+ * @returns {Promise<void>} rejects with the last lines of the log when it fails or takes too long
+ */
+export async function runToEnd(spec) {
+  const child = manageProcess(spec);
+  await child.start();
+  const timer = new AbortController();
+  const result = await Promise.race([
+    child.ended(),
+    sleep(spec.timeoutMs, null, { signal: timer.signal }).catch(() => null),
+  ]);
+  timer.abort();
+  if (result === null) {
+    await child.kill('SIGKILL');
+    throw new Error(
+      `${spec.name} took longer than ${spec.timeoutMs / 1000} s. ${lastLines(spec.logFile)}`,
+    );
+  }
+  if (result.code !== 0) throw new Error(`${spec.name} failed. ${lastLines(spec.logFile)}`);
+}
+
+/**
+ * The end of a log file, in a sentence that names the file.
+ * @param {string} logFile
+ */
+export function lastLines(logFile, count = 15) {
+  let text = '';
+  try {
+    text = readFileSync(logFile, 'utf8').trimEnd();
+  } catch {
+    // It never wrote a line.
+  }
+  if (text === '') return `Its log is empty: ${logFile}`;
+  const lines = text.split('\n').slice(-count);
+  return `Last lines of ${logFile}:\n${lines.map((line) => `    ${line}`).join('\n')}`;
+}
