@@ -28,6 +28,7 @@ const POLL_MS = 50;
  * @property {number} [stopMs] how long that may take before SIGKILL
  * @property {() => Promise<boolean>} [isReady] polled until true
  * @property {number} [readyMs] how long to poll
+ * @property {() => Promise<void>} [beforeStart]
  * @property {() => Promise<void>} [afterKill] cleans up what a SIGKILL leaves (other processes, lock files)
  * @property {(message: string) => void} [onUnexpectedExit] called when it ends without having been asked to
  */
@@ -113,6 +114,7 @@ export function manageProcess(spec) {
 
   async function start() {
     if (child !== null) return;
+    await spec.beforeStart?.();
     launch();
     if (spec.isReady === undefined) return;
     const readyMs = spec.readyMs ?? 30_000;

@@ -120,6 +120,8 @@ async function findClassPath(dir, log) {
   // A name of its own for each process: two launchers may do this at the same time.
   const partFile = `${cacheFile}.${process.pid}`;
   const logFile = join(dir, 'logs', 'maven.log');
+  // Progress is read from it: an earlier attempt's lines must not count.
+  rmSync(logFile, { force: true });
   const build = manageProcess({
     name: 'maven',
     command: maven,
