@@ -1,3 +1,6 @@
+export * from './api/openapi.js';
+export * from './api/routes.js';
+export * as apiSchemas from './api/schemas.js';
 export * from './clock.js';
 export * from './errors.js';
 export * from './ids.js';
