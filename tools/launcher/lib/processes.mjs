@@ -5,7 +5,7 @@
 // sudden death.
 
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +13,11 @@ import { killGroup, killRestOfGroup } from './pids.mjs';
 
 const STOP_MS = 15_000;
 const POLL_MS = 50;
+const LOG_BYTES_MAX = 20 * 1024 * 1024;
+
+/** Those that run, in the order of their start. @type {Set<ManagedProcess>} */
+const running = new Set();
+let isClosing = false;
 
 /**
  * @typedef {object} ProcessSpec
@@ -79,7 +84,13 @@ export function manageProcess(spec) {
   let isEndExpected = false;
 
   function launch() {
+    // Ctrl-C may come while a start is under way: what is not started need not be stopped.
+    if (isClosing) throw new Error(`${spec.name} is not started: the launcher is closing`);
     mkdirSync(dirname(spec.logFile), { recursive: true });
+    // State lives for months: a log must not.
+    if ((statSync(spec.logFile, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX) {
+      renameSync(spec.logFile, `${spec.logFile}.1`);
+    }
     const logFd = openSync(spec.logFile, 'a', 0o600);
     isEndExpected = false;
     const started = spawn(spec.command, spec.args, {
@@ -94,6 +105,7 @@ export function manageProcess(spec) {
     const pid = started.pid;
     if (pid !== undefined) tellReaper(`+ ${pid} ${spec.stopSignal ?? 'SIGTERM'}`);
     child = started;
+    running.add(managed);
     end = new Promise((resolve) => {
       let isSettled = false;
       const settle = (/** @type {number | null} */ code, /** @type {any} */ signal, cause = '') => {
@@ -101,6 +113,7 @@ export function manageProcess(spec) {
         isSettled = true;
         if (pid !== undefined) tellReaper(`- ${pid}`);
         if (child === started) child = null;
+        running.delete(managed);
         resolve({ code, signal });
         if (!isEndExpected) {
           const how = cause || (signal ? `ended by ${signal}` : `ended with code ${code}`);
@@ -108,7 +121,9 @@ export function manageProcess(spec) {
         }
       };
       started.once('exit', (code, signal) => settle(code, signal));
-      started.once('error', (error) => settle(null, null, `could not be started: ${error.message}`));
+      started.once('error', (error) =>
+        settle(null, null, `could not be started: ${error.message}`),
+      );
     });
   }
 
@@ -163,7 +178,8 @@ export function manageProcess(spec) {
     else killRestOfGroup(pid);
   }
 
-  return {
+  /** @type {ManagedProcess} */
+  const managed = {
     name: spec.name,
     logFile: spec.logFile,
     get pid() {
@@ -178,6 +194,22 @@ export function manageProcess(spec) {
     },
     ended: () => end,
   };
+  return managed;
+}
+
+/**
+ * Stops everything that runs, the last started first, and lets nothing new start.
+ * For the end of the launcher.
+ */
+export async function stopAllProcesses() {
+  isClosing = true;
+  for (const managed of [...running].reverse()) await managed.stop();
+}
+
+/** Kills everything at once: for someone who will not wait for an orderly end. */
+export async function killAllProcesses() {
+  isClosing = true;
+  await Promise.all([...running].map((managed) => managed.kill('SIGKILL')));
 }
 
 /**

@@ -43,7 +43,9 @@ export async function startKafka({ dir, port, log, externalUrl, onUnexpectedExit
 
   const runtime = await findRuntime(dir, log);
   if (runtime.kind === 'none') {
-    log(`kafka: ${runtime.reason}; the pipeline runs direct (outbox to ledger), metering is complete`);
+    log(
+      `kafka: ${runtime.reason}; the pipeline runs direct (outbox to ledger), metering is complete`,
+    );
     return null;
   }
   const broker =

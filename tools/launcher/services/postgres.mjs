@@ -46,7 +46,11 @@ export async function startPostgres({
   isThrowaway = false,
 }) {
   if (externalUrl) {
-    const service = externalService('postgres', externalUrl, Number(new URL(externalUrl).port || 5432));
+    const service = externalService(
+      'postgres',
+      externalUrl,
+      Number(new URL(externalUrl).port || 5432),
+    );
     return { ...service, adminUrl: externalUrl };
   }
   const nativeDir = findBinaries();
@@ -155,22 +159,24 @@ function majorVersion(nativeDir) {
  */
 async function findOwner(nativeDir, dir) {
   if (process.getuid?.() !== 0) return null;
-  const users = readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => line.split(':'));
-  const user = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody');
+  const users = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'));
+  const user =
+    users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody');
   if (user === undefined) {
     throw new Error(
       'PostgreSQL does not run as root, and there is no user "postgres" or "nobody" to run it as. Run this as another user, or set DATABASE_URL.',
     );
   }
   const owner = { uid: Number(user[2]), gid: Number(user[3]), capability: null };
-  const paths = [join(nativeDir, 'bin', 'postgres'), dir];
-  if (await canReach(owner, paths)) return owner;
+  if (await canReach(owner, nativeDir, dir)) return owner;
   // The checkout is below a directory such as /root that others may not enter. A capability lets the
   // server pass without opening that directory to everyone. Which of the two is allowed depends on
   // the container; the first gives less away.
   for (const capability of ['dac_read_search', 'dac_override']) {
     const candidate = { ...owner, capability };
-    if (await canReach(candidate, paths)) return candidate;
+    if (await canReach(candidate, nativeDir, dir)) return candidate;
   }
   throw new Error(
     `PostgreSQL does not run as root, and the user "${user[0]}" cannot reach ${repoDir}. Move the checkout to a directory that others may enter (not below /root), or set DATABASE_URL.`,
@@ -178,14 +184,20 @@ async function findOwner(nativeDir, dir) {
 }
 
 /**
+ * Tries it rather than reading permissions: only the kernel knows what a capability allows.
  * @param {Owner} owner
- * @param {string[]} paths
+ * @param {string} nativeDir
+ * @param {string} dir
  */
-async function canReach(owner, paths) {
-  for (const path of paths) {
-    const { command, args, uid, gid } = asOwner(owner, 'test', ['-x', path]);
-    const options = uid === undefined || gid === undefined ? {} : { uid, gid };
-    if (!(await tryCommand(command, args, { ...options, cwd: '/' })).ok) return false;
+async function canReach(owner, nativeDir, dir) {
+  /** @type {[string, string[]][]} */
+  const attempts = [
+    [join(nativeDir, 'bin', 'postgres'), ['--version']],
+    ['/bin/sh', ['-c', 'cd "$0"', dir]],
+  ];
+  for (const attempt of attempts) {
+    const { command, args, ...user } = asOwner(owner, ...attempt);
+    if (!(await tryCommand(command, args, { ...user, cwd: '/' })).ok) return false;
   }
   return true;
 }
@@ -208,6 +220,8 @@ function asOwner(owner, command, args) {
       '--clear-groups',
       `--inh-caps=+${owner.capability}`,
       `--ambient-caps=+${owner.capability}`,
+      // Without it the kernel leaves capabilities out of access(2), with which PostgreSQL looks for its files.
+      '--securebits=+no_setuid_fixup',
       command,
       ...args,
     ],
@@ -268,7 +282,9 @@ async function createDataDir({ dir, dataDir, nativeDir, owner, password, logFile
 async function createDatabase(adminUrl) {
   const client = await connectTo(adminUrl);
   try {
-    const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE]);
+    const { rowCount } = await client.query('select from pg_database where datname = $1', [
+      DATABASE,
+    ]);
     if (rowCount === 0) await client.query(`create database ${DATABASE}`);
   } finally {
     await client.end();
@@ -282,7 +298,9 @@ async function createDatabase(adminUrl) {
 async function answers(port, password) {
   if (!(await isListening(port))) return false;
   try {
-    const client = await connectTo(`postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres`);
+    const client = await connectTo(
+      `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}/postgres`,
+    );
     await client.query('select 1');
     await client.end();
     return true;
@@ -321,7 +339,8 @@ async function removeOrphans(dataDir) {
       );
     }
     if (orphans.length === 0) break;
-    if (Date.now() > deadline) throw new Error(`Processes ${orphans.join(', ')} still hold ${dataDir}`);
+    if (Date.now() > deadline)
+      throw new Error(`Processes ${orphans.join(', ')} still hold ${dataDir}`);
     for (const pid of orphans) {
       try {
         process.kill(pid, 'SIGQUIT');
