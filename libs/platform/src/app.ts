@@ -177,6 +177,12 @@ function answerBrokenRequest(
   );
 }
 
+/** The part of `process` that the end of an app needs. Tests pass their own. */
+export type ProcessHost = {
+  on(event: string, listener: (argument: unknown) => void): unknown;
+  exit(code: number): void;
+};
+
 /**
  * Creates the app, listens, and handles the end of the process: SIGTERM and SIGINT close it within
  * `drainDelayMs + shutdownGraceMs` plus ten seconds (exit 0; 1 if it had to be cut off), a second signal ends it at
@@ -185,6 +191,7 @@ function answerBrokenRequest(
 export async function startWeirApp(
   module: Type | DynamicModule,
   options: WeirAppOptions,
+  host: ProcessHost = process,
 ): Promise<NestFastifyApplication> {
   const { logger } = options;
   let app: NestFastifyApplication | undefined = undefined;
@@ -199,7 +206,7 @@ export async function startWeirApp(
       drainDelayMs + (options.shutdownGraceMs ?? defaults.shutdownGraceMs) + defaults.closeMs;
     setTimeout(() => {
       logger.error({ bound_ms: boundMs }, 'the shutdown took too long and was cut off');
-      process.exit(1);
+      host.exit(1);
     }, boundMs).unref();
     logger.info({ reason }, 'shutting down');
     app?.get(HealthChecks).startDraining();
@@ -207,16 +214,17 @@ export async function startWeirApp(
       if (drainDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, drainDelayMs));
       await app?.close();
       logger.info('closed');
-      process.exit(exitCode);
+      host.exit(exitCode);
     })().catch((error: unknown) => {
       logger.error({ err: error }, 'the shutdown failed');
-      process.exit(1);
+      host.exit(1);
     });
   };
   const endOnSignal = (signal: string): void => {
     if (closing) {
       logger.warn({ signal }, 'ended at once: it was closing already');
-      process.exit(1);
+      host.exit(1);
+      return;
     }
     end(signal);
   };
@@ -225,9 +233,9 @@ export async function startWeirApp(
     exitCode = 1;
     end(fault);
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, endOnSignal);
-  process.on('unhandledRejection', (error) => endOnFault(error, 'unhandled rejection'));
-  process.on('uncaughtException', (error) => endOnFault(error, 'uncaught exception'));
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) host.on(signal, () => endOnSignal(signal));
+  host.on('unhandledRejection', (error) => endOnFault(error, 'unhandled rejection'));
+  host.on('uncaughtException', (error) => endOnFault(error, 'uncaught exception'));
 
   app = await createWeirApp(module, options);
   app.get(Metrics).collectProcessMetrics();
