@@ -11,3 +11,4 @@ export type { OutputCounter } from './output-counter.js';
 export type { ChatBody, MessagesBody, ResponsesBody } from './prompt-parts.js';
 export { modelFamily, type ModelFamily } from './model-families.js';
 export type { EncodingName } from './rank-table.js';
+export { hasMoreElements } from './json-elements.js';

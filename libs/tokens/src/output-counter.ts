@@ -1,4 +1,5 @@
 import type { BytePairEncoder } from './byte-pair-encoder.js';
+import { estimateTokens } from './sampled-estimate.js';
 
 /** Counts the text that a stream delivers. Synchronous; bounded work per call. */
 export interface OutputCounter {
@@ -14,9 +15,9 @@ export interface OutputCounter {
 const SEGMENT_CHARS_MIN = 256;
 /** Text without any word edge is cut here: one token in a thousand characters at most. */
 const SEGMENT_CHARS_MAX = 1_024;
-/** A single delta above this is counted from its length: an answer never comes in such pieces. */
-const EXACT_DELTA_CHARS_MAX = 16_384;
-/** Without ranks or beyond the bound: a token per two characters, per half in dense scripts. */
+/** A longer delta is sampled, so that none holds the event loop; whole bodies go to `countText`. */
+const EXACT_DELTA_CHARS_MAX = 8_192;
+/** Before the count: prose and code have 3 to 5 characters per token, dense scripts up to 2 tokens. */
 const ASCII_CHARS_PER_TOKEN = 2;
 const DENSE_TOKENS_PER_CHAR = 2;
 
@@ -34,6 +35,7 @@ const WORD_EDGE = /(?<=[\p{L}\p{N}])(?=[^\p{L}\p{N}\p{M}'])|(?<=\S)(?= )/gu;
 export function createOutputCounter(
   encoder: () => BytePairEncoder | undefined,
   factor: number,
+  random: () => number,
 ): OutputCounter {
   let buffer = '';
   let counted = 0;
@@ -65,7 +67,9 @@ export function createOutputCounter(
   return {
     push(textDelta) {
       if (textDelta.length > EXACT_DELTA_CHARS_MAX) {
-        counted += countSegment(buffer) + roughTokens(textDelta);
+        const ranks = encoder();
+        counted += countSegment(buffer);
+        counted += ranks ? estimateTokens(ranks, [textDelta], random) : roughTokens(textDelta);
         buffer = '';
         searchFrom = SEGMENT_CHARS_MIN;
         return;

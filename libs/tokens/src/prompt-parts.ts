@@ -37,6 +37,19 @@ export interface PromptParts {
   fixedTokens: number;
   /** True once a part counts by a formula that is not the vendor's exact one. */
   approximate: boolean;
+  /** Elements seen so far; the walk stops at {@link ELEMENTS_MAX}. */
+  elements: number;
+}
+
+/**
+ * More messages, parts, properties than any real request has: reading them all would block the
+ * event loop. The caller then bounds the prompt by the body's size.
+ */
+const ELEMENTS_MAX = 10_000;
+
+/** Whether the body had more elements than were read: `texts` and `fixedTokens` lack the rest. */
+export function isTruncated(parts: PromptParts): boolean {
+  return parts.elements > ELEMENTS_MAX;
 }
 
 type Json = Record<string, unknown>;
@@ -48,7 +61,7 @@ const TOOL_CALL_TOKENS = 8;
 
 export function chatParts(family: ModelFamily, body: ChatBody): PromptParts {
   const parts = emptyParts(family);
-  for (const message of body.messages) addMessage(parts, family, message);
+  for (const message of bounded(parts, body.messages)) addMessage(parts, family, message);
   addTools(parts, family, body.tools);
   addTools(parts, family, body.functions);
   addStructure(parts, body.response_format);
@@ -61,7 +74,7 @@ export function messagesParts(family: ModelFamily, body: MessagesBody): PromptPa
     parts.fixedTokens += family.perMessage;
     addContent(parts, family, body.system);
   }
-  for (const message of body.messages) addMessage(parts, family, message);
+  for (const message of bounded(parts, body.messages)) addMessage(parts, family, message);
   addTools(parts, family, body.tools);
   return parts;
 }
@@ -78,7 +91,7 @@ export function responsesParts(family: ModelFamily, body: ResponsesBody): Prompt
   if (typeof body.input === 'string') {
     addMessage(parts, family, { role: 'user', content: body.input });
   } else if (Array.isArray(body.input)) {
-    for (const item of body.input) addMessage(parts, family, item);
+    for (const item of bounded(parts, body.input)) addMessage(parts, family, item);
   }
   addTools(parts, family, body.tools);
   addStructure(parts, asObject(body.text)?.['format']);
@@ -86,7 +99,28 @@ export function responsesParts(family: ModelFamily, body: ResponsesBody): Prompt
 }
 
 function emptyParts(family: ModelFamily): PromptParts {
-  return { texts: [], fixedTokens: family.priming, approximate: family.factor !== 1 };
+  return {
+    texts: [],
+    fixedTokens: family.priming,
+    approximate: family.factor !== 1,
+    elements: 0,
+  };
+}
+
+/** The elements of a list, up to the bound of the whole walk. */
+function* bounded<Element>(parts: PromptParts, list: readonly Element[]): Generator<Element> {
+  for (const element of list) {
+    if (++parts.elements > ELEMENTS_MAX) return;
+    yield element;
+  }
+}
+
+/** Like Object.entries, without building what is beyond the bound. */
+function* boundedEntries(parts: PromptParts, fields: Json): Generator<[string, unknown]> {
+  for (const key in fields) {
+    if (++parts.elements > ELEMENTS_MAX) return;
+    yield [key, fields[key]];
+  }
 }
 
 /** One message of any dialect, or a Responses item (function call, its output, reasoning). */
@@ -94,7 +128,7 @@ function addMessage(parts: PromptParts, family: ModelFamily, message: unknown): 
   parts.fixedTokens += family.perMessage;
   const fields = asObject(message);
   if (!fields) return addUnknown(parts, message);
-  for (const [key, value] of Object.entries(fields)) {
+  for (const [key, value] of boundedEntries(parts, fields)) {
     switch (key) {
       case 'role':
       case 'refusal':
@@ -112,7 +146,9 @@ function addMessage(parts: PromptParts, family: ModelFamily, message: unknown): 
         addContent(parts, family, value);
         break;
       case 'tool_calls':
-        for (const call of asArray(value)) addToolCall(parts, asObject(call)?.['function'] ?? call);
+        for (const call of bounded(parts, asArray(value))) {
+          addToolCall(parts, asObject(call)?.['function'] ?? call);
+        }
         break;
       case 'function_call':
         addToolCall(parts, value);
@@ -155,7 +191,7 @@ function addContent(parts: PromptParts, family: ModelFamily, content: unknown, d
   if (content === null || content === undefined) return;
   if (typeof content === 'string') return addText(parts, content);
   if (!Array.isArray(content) || depth > SCHEMA_DEPTH_MAX) return addUnknown(parts, content);
-  for (const part of content) {
+  for (const part of bounded(parts, content)) {
     if (typeof part === 'string') addText(parts, part);
     else addContentPart(parts, family, asObject(part) ?? { value: part }, depth);
   }
@@ -243,7 +279,7 @@ function addTools(parts: PromptParts, family: ModelFamily, tools: unknown): void
   if (list.length === 0) return;
   const rule = family.tools;
   addFixed(parts, rule.once);
-  for (const tool of list) {
+  for (const tool of bounded(parts, list)) {
     const outer = asObject(tool);
     const fields = asObject(outer?.['function']) ?? outer;
     if (!fields || typeof fields['name'] !== 'string') {
@@ -262,19 +298,17 @@ function addSchema(parts: PromptParts, family: ModelFamily, schema: unknown, dep
   if (depth > SCHEMA_DEPTH_MAX) return addUnknown(parts, schema);
   const rule = family.tools;
   const properties = asObject(fields['properties']);
-  if (properties && Object.keys(properties).length > 0) {
+  if (properties) {
     parts.fixedTokens += rule.perObject;
-    for (const [key, value] of Object.entries(properties)) {
+    for (const [key, value] of boundedEntries(parts, properties)) {
       const property = asObject(value) ?? {};
       parts.fixedTokens += rule.perProperty;
       const type = property['type'];
-      parts.texts.push(
-        `${key}:${typeof type === 'string' ? type : JSON.stringify(type ?? '')}:${asString(property['description'])}`,
-      );
+      parts.texts.push(`${key}:${asJson(parts, type ?? '')}:${asString(property['description'])}`);
       addSchema(parts, family, property, depth + 1);
     }
   }
-  for (const [key, value] of Object.entries(fields)) {
+  for (const [key, value] of boundedEntries(parts, fields)) {
     switch (key) {
       case 'properties':
       case 'type':
@@ -285,9 +319,9 @@ function addSchema(parts: PromptParts, family: ModelFamily, schema: unknown, dep
         break;
       case 'enum':
         parts.fixedTokens += rule.perEnum;
-        for (const item of asArray(value)) {
+        for (const item of bounded(parts, asArray(value))) {
           parts.fixedTokens += rule.perEnumItem;
-          parts.texts.push(typeof item === 'string' ? item : JSON.stringify(item));
+          parts.texts.push(asJson(parts, item));
         }
         break;
       case 'items':
@@ -316,7 +350,19 @@ function addText(parts: PromptParts, value: unknown): void {
 function addUnknown(parts: PromptParts, value: unknown): void {
   if (value === null || value === undefined) return;
   parts.approximate = true;
-  parts.texts.push(typeof value === 'string' ? value : JSON.stringify(value));
+  parts.texts.push(asJson(parts, value));
+}
+
+/** Strings as they are. JSON.parse reads deeper nesting than JSON.stringify writes: see isTruncated. */
+function asJson(parts: PromptParts, value: unknown): string {
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    parts.elements = ELEMENTS_MAX + 1;
+    return '';
+  }
 }
 
 function addFixed(parts: PromptParts, tokens: number): void {

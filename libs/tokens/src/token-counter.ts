@@ -1,13 +1,16 @@
 import { CountingPool } from './counting-pool.js';
 import { loadedEncoding, loadEncoding } from './encodings.js';
+import { jsonChars } from './json-elements.js';
 import { modelFamily, type ModelFamily } from './model-families.js';
 import { createOutputCounter, type OutputCounter } from './output-counter.js';
 import {
   chatParts,
+  isTruncated,
   messagesParts,
   responsesParts,
   type ChatBody,
   type MessagesBody,
+  type PromptParts,
   type ResponsesBody,
 } from './prompt-parts.js';
 import type { EncodingName } from './rank-table.js';
@@ -28,12 +31,16 @@ export type CountableInput =
   string | readonly string[] | readonly number[] | readonly (readonly number[])[];
 
 export interface TokenCounter {
-  /** OpenAI chat completions. Never throws on content; unknown parts count as their JSON. */
-  countChat(model: string, body: ChatBody): Promise<PromptCount>;
+  /**
+   * OpenAI chat completions. Never throws on content; unknown parts count as their JSON.
+   * @param bodyBytes size of the body as it came: bounds a body with too many parts to read.
+   *   Without it such a body is measured here, which takes as long as parsing it did.
+   */
+  countChat(model: string, body: ChatBody, bodyBytes?: number): Promise<PromptCount>;
   /** Anthropic messages and `count_tokens`. */
-  countMessages(model: string, body: MessagesBody): Promise<PromptCount>;
+  countMessages(model: string, body: MessagesBody, bodyBytes?: number): Promise<PromptCount>;
   /** OpenAI Responses; what `previous_response_id` adds is not included. */
-  countResponses(model: string, body: ResponsesBody): Promise<PromptCount>;
+  countResponses(model: string, body: ResponsesBody, bodyBytes?: number): Promise<PromptCount>;
   /** Completions and embeddings: no chat overhead. */
   countText(model: string, input: CountableInput): Promise<PromptCount>;
   /** Counter of one streamed answer. Rough until the encoding is loaded: see {@link warmUp}. */
@@ -78,6 +85,8 @@ export interface TokenCounterOptions {
 const KIB = 1_024;
 /** A text costs its own set-up beside its bytes: bounds bodies of many tiny texts. */
 const TEXT_OVERHEAD_BYTES = 16;
+/** The densest element is an empty message: `{},` in the body, 5 tokens of structure. */
+const TOKENS_PER_BODY_BYTE_MAX = 2;
 const QUEUE_CHARS_MAX = 8 * KIB * KIB;
 
 /** Loads the ranks of the given encodings (both by default), in slices that block nothing. */
@@ -145,22 +154,27 @@ export function createTokenCounter(options: TokenCounterOptions = {}): TokenCoun
     };
   }
 
+  async function countBody<Body>(
+    model: string,
+    body: Body,
+    bodyBytes: number | undefined,
+    readParts: (family: ModelFamily, body: Body) => PromptParts,
+  ): Promise<PromptCount> {
+    const family = modelFamily(model);
+    const parts = readParts(family, body);
+    if (!isTruncated(parts)) {
+      return countParts(family, parts.texts, parts.fixedTokens, parts.approximate);
+    }
+    counts.estimate++;
+    // Without the size in bytes: a UTF-16 unit takes at most three.
+    const bytes = bodyBytes ?? jsonChars(body) * 3;
+    return { tokens: bytes * TOKENS_PER_BODY_BYTE_MAX, estimated: true, method: 'estimate' };
+  }
+
   return {
-    countChat: async (model, body) => {
-      const family = modelFamily(model);
-      const parts = chatParts(family, body);
-      return countParts(family, parts.texts, parts.fixedTokens, parts.approximate);
-    },
-    countMessages: async (model, body) => {
-      const family = modelFamily(model);
-      const parts = messagesParts(family, body);
-      return countParts(family, parts.texts, parts.fixedTokens, parts.approximate);
-    },
-    countResponses: async (model, body) => {
-      const family = modelFamily(model);
-      const parts = responsesParts(family, body);
-      return countParts(family, parts.texts, parts.fixedTokens, parts.approximate);
-    },
+    countChat: (model, body, bodyBytes) => countBody(model, body, bodyBytes, chatParts),
+    countMessages: (model, body, bodyBytes) => countBody(model, body, bodyBytes, messagesParts),
+    countResponses: (model, body, bodyBytes) => countBody(model, body, bodyBytes, responsesParts),
     countText: async (model, input) => {
       const family = modelFamily(model);
       const { texts, ids } = splitInput(input);
@@ -170,7 +184,7 @@ export function createTokenCounter(options: TokenCounterOptions = {}): TokenCoun
       const { encoding, factor } = modelFamily(model);
       // Failure to load shows at the next awaited count; here the rough count stands in.
       if (!loadedEncoding(encoding)) loadEncoding(encoding).catch(onFailure);
-      return createOutputCounter(() => loadedEncoding(encoding)?.encoder, factor);
+      return createOutputCounter(() => loadedEncoding(encoding)?.encoder, factor, random);
     },
     warmUp: async () => {
       await warmUp();
