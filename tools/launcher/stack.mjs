@@ -38,7 +38,8 @@ const PROBE_MS = 2_000;
  * @property {(line: string) => void} log
  * @property {'fixed' | 'free'} [ports] fixed: the documented ones, or a free one where one is taken;
  *   free: any, for stacks side by side. Default free
- * @property {'auto' | 'off'} [kafka] off: the pipeline runs direct, even where Kafka could be had. Default auto
+ * @property {'auto' | 'off'} [kafka] off: the pipeline runs direct, even where Kafka could be had; so does
+ *   WEIR_KAFKA=off in the environment. Default auto
  * @property {{ gateways?: number, workers?: number }} [apps] how many of each; default one
  * @property {{ gateway?: Record<string, string>, worker?: Record<string, string>, adminApi?: Record<string, string>, demoProvider?: Record<string, string> }} [appEnv]
  *   settings on top of ours
@@ -225,7 +226,9 @@ export async function startStack({
     const results = await Promise.allSettled([
       startPostgres({ ...(await options('postgres', external.databaseUrl)), isThrowaway }),
       startRedis(await options('redis', external.redisUrl)),
-      kafkaMode === 'off' ? null : startKafka(await options('kafka', external.kafkaBrokers)),
+      kafkaMode === 'off' || process.env.WEIR_KAFKA === 'off'
+        ? null
+        : startKafka(await options('kafka', external.kafkaBrokers)),
     ]);
     // What did start must be stopped even if another did not.
     started.push(

@@ -17,7 +17,7 @@ const LOG_BYTES_MAX = 20 * 1024 * 1024;
 
 /** Those that run, in the order of their start. @type {Set<ManagedProcess>} */
 const running = new Set();
-let isClosing = false;
+let hasClosed = false;
 
 /**
  * @typedef {object} ProcessSpec
@@ -25,6 +25,7 @@ let isClosing = false;
  * @property {string} command
  * @property {string[]} args
  * @property {string} logFile standard output and error are appended here
+ * @property {'log' | 'terminal'} [output] terminal: they are shown instead. Default log
  * @property {NodeJS.ProcessEnv} [env] the whole environment of the child; default: ours
  * @property {string} [cwd]
  * @property {number} [uid]
@@ -85,7 +86,7 @@ export function manageProcess(spec) {
 
   function launch() {
     // Ctrl-C may come while a start is under way: what is not started need not be stopped.
-    if (isClosing) throw new Error(`${spec.name} is not started: the launcher is closing`);
+    if (hasClosed) throw new Error(`${spec.name} is not started: the launcher is closing`);
     mkdirSync(dirname(spec.logFile), { recursive: true });
     // State lives for months: a log must not.
     if ((statSync(spec.logFile, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX) {
@@ -99,7 +100,8 @@ export function manageProcess(spec) {
       uid: spec.uid,
       gid: spec.gid,
       detached: true,
-      stdio: ['ignore', logFd, logFd],
+      stdio:
+        spec.output === 'terminal' ? ['ignore', 'inherit', 'inherit'] : ['ignore', logFd, logFd],
     });
     closeSync(logFd);
     const pid = started.pid;
@@ -202,13 +204,18 @@ export function manageProcess(spec) {
  * For the end of the launcher.
  */
 export async function stopAllProcesses() {
-  isClosing = true;
+  hasClosed = true;
   for (const managed of [...running].reverse()) await managed.stop();
+}
+
+/** Whether the launcher is on its way out. */
+export function isClosing() {
+  return hasClosed;
 }
 
 /** Kills everything at once: for someone who will not wait for an orderly end. */
 export async function killAllProcesses() {
-  isClosing = true;
+  hasClosed = true;
   await Promise.all([...running].map((managed) => managed.kill('SIGKILL')));
 }
 

@@ -40,7 +40,6 @@ const DATABASE = 'weir';
 export async function startPostgres({
   dir,
   port,
-  log,
   externalUrl,
   onUnexpectedExit,
   isThrowaway = false,
