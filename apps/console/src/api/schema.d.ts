@@ -830,8 +830,8 @@ export interface operations {
                                 /** @enum {string} */
                                 mode: "hard" | "soft" | "shadow";
                                 version: number;
-                                used: string;
-                                reserved: string;
+                                used: string | null;
+                                reserved: string | null;
                                 resetsAt: string | null;
                             }[];
                             version: number;
@@ -903,8 +903,8 @@ export interface operations {
                             /** @enum {string} */
                             mode: "hard" | "soft" | "shadow";
                             version: number;
-                            used: string;
-                            reserved: string;
+                            used: string | null;
+                            reserved: string | null;
                             resetsAt: string | null;
                         }[];
                         version: number;
@@ -929,8 +929,8 @@ export interface operations {
                                 /** @enum {string} */
                                 mode: "hard" | "soft" | "shadow";
                                 version: number;
-                                used: string;
-                                reserved: string;
+                                used: string | null;
+                                reserved: string | null;
                                 resetsAt: string | null;
                             }[];
                         }[];

@@ -61,10 +61,10 @@ export const limitPatchBody = z.strictObject({
   mode: z.enum(limitModes).optional(),
 });
 
-/** Use of one limit now, from the live counters. */
+/** Use of one limit now, from the live counters. `used` and `reserved` are null while the counters cannot be read: unknown is not 0. */
 export const limitUseSchema = limitSchema.extend({
-  used: amountText.unwrap(),
-  reserved: amountText.unwrap(),
+  used: amountText,
+  reserved: amountText,
   resetsAt: instant.nullable(),
 });
 
