@@ -28,8 +28,7 @@ export function canInstallPackages() {
  * @returns {Promise<boolean>} false when it failed; the reason has then been logged
  */
 export async function installPackages(packages, { dir, log }) {
-  const logFile = join(dir, 'apt.log');
-  log(`installing ${packages.join(', ')} with apt-get (log: ${logFile})`);
+  log(`installing ${packages.join(', ')} with apt-get (log: ${dir}/apt-*.log)`);
   const hasPolicy = existsSync(POLICY_FILE);
   if (!hasPolicy) writeFileSync(POLICY_FILE, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
   const apt = (/** @type {string[]} */ args, /** @type {number} */ timeoutMs) =>
@@ -39,7 +38,7 @@ export async function installPackages(packages, { dir, log }) {
       // Another launcher may be installing at this moment.
       args: ['-o', 'DPkg::Lock::Timeout=180', ...args],
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-      logFile,
+      logFile: join(dir, `apt-${args[0]}.log`),
       timeoutMs,
     });
   const install = ['install', '-y', '--no-install-recommends', ...packages];

@@ -5,7 +5,15 @@
 // sudden death.
 
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,6 +21,8 @@ import { killGroup, killRestOfGroup } from './pids.mjs';
 
 const STOP_MS = 15_000;
 const POLL_MS = 50;
+// A compiler or npm says what is wrong well before its last line.
+const RUN_LINES = 40;
 const LOG_BYTES_MAX = 20 * 1024 * 1024;
 
 /** Those that run, in the order of their start. @type {Set<ManagedProcess>} */
@@ -220,11 +230,12 @@ export async function killAllProcesses() {
 }
 
 /**
- * Runs a command to its end with its output in a log file.
+ * Runs a command to its end with its output in a log file of its own, which holds the latest run only.
  * @param {ProcessSpec & { timeoutMs: number }} spec
  * @returns {Promise<void>} rejects with the last lines of the log when it fails or takes too long
  */
 export async function runToEnd(spec) {
+  rmSync(spec.logFile, { force: true });
   const child = manageProcess(spec);
   await child.start();
   const timer = new AbortController();
@@ -236,10 +247,11 @@ export async function runToEnd(spec) {
   if (result === null) {
     await child.kill('SIGKILL');
     throw new Error(
-      `${spec.name} took longer than ${spec.timeoutMs / 1000} s. ${lastLines(spec.logFile)}`,
+      `${spec.name} took longer than ${spec.timeoutMs / 1000} s. ${lastLines(spec.logFile, RUN_LINES)}`,
     );
   }
-  if (result.code !== 0) throw new Error(`${spec.name} failed. ${lastLines(spec.logFile)}`);
+  if (result.code !== 0)
+    throw new Error(`${spec.name} failed. ${lastLines(spec.logFile, RUN_LINES)}`);
 }
 
 /**

@@ -242,7 +242,7 @@ async function javaBroker({ dir, port, runtime, onUnexpectedExit }) {
         '--config',
         settingsFile,
       ],
-      logFile,
+      logFile: join(dir, 'logs', 'format.log'),
       timeoutMs: READY_MS,
     });
   }

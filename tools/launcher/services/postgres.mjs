@@ -61,7 +61,7 @@ export async function startPostgres({
 
   const version = majorVersion(nativeDir);
   if (!existsSync(join(dataDir, 'PG_VERSION'))) {
-    await createDataDir({ dir, dataDir, nativeDir, owner, password, logFile });
+    await createDataDir({ dir, dataDir, nativeDir, owner, password });
   } else {
     const found = readFileSync(join(dataDir, 'PG_VERSION'), 'utf8').trim();
     if (version !== null && found !== version) {
@@ -240,9 +240,9 @@ function readPassword(dir) {
 }
 
 /**
- * @param {{ dir: string, dataDir: string, nativeDir: string, owner: Owner | null, password: string, logFile: string }} options
+ * @param {{ dir: string, dataDir: string, nativeDir: string, owner: Owner | null, password: string }} options
  */
-async function createDataDir({ dir, dataDir, nativeDir, owner, password, logFile }) {
+async function createDataDir({ dir, dataDir, nativeDir, owner, password }) {
   // A start that was cut off leaves a directory that is not empty and not a database either.
   rmSync(dataDir, { recursive: true, force: true });
   mkdirSync(dataDir, { mode: 0o700 });
@@ -266,7 +266,7 @@ async function createDataDir({ dir, dataDir, nativeDir, owner, password, logFile
         '--no-instructions',
       ]),
       cwd: '/',
-      logFile,
+      logFile: join(dir, 'logs', 'initdb.log'),
       timeoutMs: READY_MS,
     });
   } catch (error) {
