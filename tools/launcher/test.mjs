@@ -6,7 +6,7 @@
 // It brings its own services, on free ports and in a temporary directory, and leaves nothing running.
 // With WEIR_REQUIRE_ALL_SERVICES=1 a service that cannot be had is a failure, not a reason to skip.
 
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endInOrder } from './lib/ending.mjs';
@@ -49,6 +49,9 @@ if (missing !== null) {
 // Open to others: PostgreSQL runs as another user when we are root.
 const tempDir = mkdtempSync(join(tmpdir(), 'weir-test-'));
 chmodSync(tempDir, 0o711);
+// What the tests themselves put aside goes with the rest.
+const testTempDir = join(tempDir, 'tmp');
+mkdirSync(testTempDir, { mode: 0o711 });
 const logDir = join(tempDir, 'logs');
 
 /** @type {{ part: string, outcome: Outcome }[]} */
@@ -230,7 +233,7 @@ async function runTool(name, args, env = {}) {
     command: process.execPath,
     args,
     cwd: repoDir,
-    env: { ...process.env, NX_DAEMON: 'false', ...env },
+    env: { ...process.env, NX_DAEMON: 'false', TMPDIR: testTempDir, ...env },
     logFile: join(logDir, `${name}.log`),
     output: 'terminal',
   });

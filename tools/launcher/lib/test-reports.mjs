@@ -68,7 +68,8 @@ export function playwrightOutcome(report, exitCode) {
           const reason = test.annotations?.find(
             (/** @type {any} */ note) => note.type === 'skip' || note.type === 'fixme',
           )?.description;
-          skips.push({ name, reason: reason ?? 'the test gives no reason' });
+          // One that says nothing stands after a failed one in a serial group.
+          skips.push({ name, reason: reason ?? 'did not run: an earlier one of its group failed' });
         } else if (test.status === 'unexpected') {
           failures.push(name);
         } else {
