@@ -80,6 +80,8 @@ export async function startStack({
   const logDir = join(stateDir, 'logs');
   const exportDir = join(stateDir, 'exports');
   mkdirSync(logDir, { recursive: true });
+  // As root, PostgreSQL runs as another user and must get through; what is secret in here is 0600.
+  if (process.getuid?.() === 0) chmodSync(stateDir, 0o711);
   mkdirSync(exportDir, { recursive: true });
 
   /** Groups in the order of their start; those of one group are stopped together. @type {{ stop: () => Promise<void> }[][]} */

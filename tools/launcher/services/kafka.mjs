@@ -238,7 +238,7 @@ async function javaBroker({ dir, port, runtime, onUnexpectedExit }) {
         'format',
         '--standalone',
         '--cluster-id',
-        randomBytes(16).toString('base64url'),
+        newClusterId(),
         '--config',
         settingsFile,
       ],
@@ -305,6 +305,11 @@ function dockerBroker({ dir, port, runtime, onUnexpectedExit }) {
       await broker.start();
     },
   };
+}
+
+/** 16 random bytes in base64, as Kafka writes them: never with a leading dash, which would look like an option. */
+function newClusterId() {
+  return randomBytes(16).toString('base64url').replace(/^-/, 'A');
 }
 
 /**
