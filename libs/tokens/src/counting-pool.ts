@@ -111,7 +111,6 @@ export class CountingPool {
       this.slots.splice(0).map(async (slot) => {
         if (slot.job) await this.jobEnd(slot);
         clearTimeout(slot.stuckTimer);
-        slot.worker.removeAllListeners('exit');
         slot.job?.answer(undefined);
         await slot.worker.terminate();
       }),

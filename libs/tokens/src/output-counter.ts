@@ -13,8 +13,8 @@ export interface OutputCounter {
 
 /** Below this the error of a cut word shows (up to +103 % when every delta counts alone). */
 const SEGMENT_CHARS_MIN = 256;
-/** Text without any word edge is cut here: one token in a thousand characters at most. */
-const SEGMENT_CHARS_MAX = 1_024;
+/** Text without any word edge is cut here: one token in four thousand characters or so. */
+const SEGMENT_CHARS_MAX = 4_096;
 /** A longer delta is sampled, so that none holds the event loop; whole bodies go to `countText`. */
 const EXACT_DELTA_CHARS_MAX = 8_192;
 /** Before the count: prose and code have 3 to 5 characters per token, dense scripts up to 2 tokens. */

@@ -287,7 +287,7 @@ function addTools(parts: PromptParts, family: ModelFamily, tools: unknown): void
       continue;
     }
     parts.fixedTokens += rule.perFunction;
-    parts.texts.push(`${fields['name']}:${asString(fields['description'])}`);
+    parts.texts.push(`${fields['name']}:${undotted(fields['description'])}`);
     addSchema(parts, family, fields['parameters'] ?? fields['input_schema'], 0);
   }
 }
@@ -304,7 +304,7 @@ function addSchema(parts: PromptParts, family: ModelFamily, schema: unknown, dep
       const property = asObject(value) ?? {};
       parts.fixedTokens += rule.perProperty;
       const type = property['type'];
-      parts.texts.push(`${key}:${asJson(parts, type ?? '')}:${asString(property['description'])}`);
+      parts.texts.push(`${key}:${asJson(parts, type ?? '')}:${undotted(property['description'])}`);
       addSchema(parts, family, property, depth + 1);
     }
   }
@@ -368,6 +368,11 @@ function asJson(parts: PromptParts, value: unknown): string {
 function addFixed(parts: PromptParts, tokens: number): void {
   parts.fixedTokens += tokens;
   parts.approximate = true;
+}
+
+/** The Cookbook's formula counts a description without its full stop. */
+function undotted(description: unknown): string {
+  return asString(description).replace(/\.$/, '');
 }
 
 function asObject(value: unknown): Json | undefined {

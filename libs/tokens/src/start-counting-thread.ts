@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 const LIMITS: WorkerOptions = {
@@ -7,42 +9,52 @@ const LIMITS: WorkerOptions = {
 
 /**
  * Starts a counting thread: the compiled entry beside this file, or, when this file itself runs
- * from TypeScript (tests), the source through a loader that strips its types.
+ * from TypeScript (tests), the sources with their types stripped.
  */
 export function startCountingThread(): Worker {
   if (!import.meta.url.endsWith('.ts')) {
     return new Worker(new URL('./counting-thread.js', import.meta.url), LIMITS);
   }
-  const entry = new URL('./counting-thread.ts', import.meta.url).href;
-  const start = `
-    require('node:module').register(${JSON.stringify(asModule(TYPE_STRIPPING_HOOKS))}, ${JSON.stringify(import.meta.url)});
-    import(${JSON.stringify(entry)});`;
-  return new Worker(start, { ...LIMITS, eval: true });
+  sourceBootstrap ??= bootstrapFromSource();
+  return new Worker(sourceBootstrap, { ...LIMITS, eval: true });
 }
 
-/** Node 20 reads no TypeScript; swc is there wherever the tests are. */
-const TYPE_STRIPPING_HOOKS = `
-  import { readFile } from 'node:fs/promises';
-  import { createRequire } from 'node:module';
-  import { fileURLToPath } from 'node:url';
-  const swcFrom = createRequire(${JSON.stringify(import.meta.url)});
-  export async function resolve(specifier, context, next) {
-    const fromSource = context.parentURL?.endsWith('.ts') && /^\\..*\\.js$/.test(specifier);
-    return next(fromSource ? specifier.replace(/\\.js$/, '.ts') : specifier, context);
-  }
-  export async function load(url, context, next) {
-    if (!url.endsWith('.ts')) return next(url, context);
-    const { transform } = swcFrom('@swc/core');
-    const source = await readFile(fileURLToPath(url), 'utf8');
-    const { code } = await transform(source, {
-      filename: fileURLToPath(url),
+let sourceBootstrap: string | undefined;
+
+/**
+ * Node 20 runs no TypeScript. The sources are stripped here, on the main thread, and served by a
+ * module hook: swc's native code inside a thread crashes the process when that thread is ended.
+ */
+function bootstrapFromSource(): string {
+  const { transformSync } = createRequire(import.meta.url)(
+    '@swc/core',
+  ) as typeof import('@swc/core');
+  const here = new URL('.', import.meta.url);
+  const modules: Record<string, string> = {};
+  for (const file of readdirSync(here)) {
+    if (!file.endsWith('.ts') || file.endsWith('.spec.ts')) continue;
+    const url = new URL(file, here);
+    const { code } = transformSync(readFileSync(url, 'utf8'), {
+      filename: file,
       jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
       module: { type: 'es6' },
     });
-    return { format: 'module', source: code, shortCircuit: true };
+    modules[url.href.replace(/\.ts$/, '.js')] = code;
   }
-`;
-
-function asModule(source: string): string {
-  return `data:text/javascript,${encodeURIComponent(source)}`;
+  const hooks = `
+    const modules = ${JSON.stringify(modules)};
+    export async function resolve(specifier, context, next) {
+      const url = URL.canParse(specifier, context.parentURL) ? new URL(specifier, context.parentURL).href : '';
+      return url in modules ? { url, shortCircuit: true } : next(specifier, context);
+    }
+    export async function load(url, context, next) {
+      return url in modules
+        ? { format: 'module', source: modules[url], shortCircuit: true }
+        : next(url, context);
+    }`;
+  const hooksUrl = `data:text/javascript,${encodeURIComponent(hooks)}`;
+  const entry = new URL('./counting-thread.js', here).href;
+  return `
+    require('node:module').register(${JSON.stringify(hooksUrl)});
+    import(${JSON.stringify(entry)});`;
 }
