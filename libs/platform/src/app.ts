@@ -7,12 +7,12 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { newId, WeirError } from '@weir/domain';
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify';
 import { Histogram } from 'prom-client';
-import { ConfigError } from './config.js';
 import { renderAdminError, WeirExceptionFilter, type RenderError } from './exception-filter.js';
 import { HealthChecks } from './health.js';
 import { NestLogger, type Logger } from './logger.js';
 import { Metrics } from './metrics.js';
 import { PlatformModule } from './platform.module.js';
+import { endWithProcess, type ProcessHost } from './process-end.js';
 import { requestIdFrom, requestIdHeader } from './request-id.js';
 import { createValidationPipe } from './validation.js';
 
@@ -177,16 +177,9 @@ function answerBrokenRequest(
   );
 }
 
-/** The part of `process` that the end of an app needs. Tests pass their own. */
-export type ProcessHost = {
-  on(event: string, listener: (argument: unknown) => void): unknown;
-  exit(code: number): void;
-};
-
 /**
- * Creates the app, listens, and handles the end of the process: SIGTERM and SIGINT close it within
- * `drainDelayMs + shutdownGraceMs` plus ten seconds (exit 0; 1 if it had to be cut off), a second signal ends it at
- * once, and an unhandled rejection or uncaught exception is logged, closes it and ends with 1.
+ * Creates the app, listens, and ends with the process as `endWithProcess` describes, within
+ * `drainDelayMs + shutdownGraceMs` plus ten seconds.
  */
 export async function startWeirApp(
   module: Type | DynamicModule,
@@ -194,66 +187,25 @@ export async function startWeirApp(
   host: ProcessHost = process,
 ): Promise<NestFastifyApplication> {
   const { logger } = options;
+  const drainDelayMs = options.drainDelayMs ?? 0;
+  const graceMs = options.shutdownGraceMs ?? defaults.shutdownGraceMs;
   let app: NestFastifyApplication | undefined = undefined;
-  let closing = false;
-  let exitCode = 0;
-
-  const end = (reason: string): void => {
-    if (closing) return;
-    closing = true;
-    const drainDelayMs = options.drainDelayMs ?? 0;
-    const boundMs =
-      drainDelayMs + (options.shutdownGraceMs ?? defaults.shutdownGraceMs) + defaults.closeMs;
-    setTimeout(() => {
-      logger.error({ bound_ms: boundMs }, 'the shutdown took too long and was cut off');
-      host.exit(1);
-    }, boundMs).unref();
-    logger.info({ reason }, 'shutting down');
-    app?.get(HealthChecks).startDraining();
-    void (async () => {
-      if (drainDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, drainDelayMs));
-      await app?.close();
-      logger.info('closed');
-      host.exit(exitCode);
-    })().catch((error: unknown) => {
-      logger.error({ err: error }, 'the shutdown failed');
-      host.exit(1);
-    });
-  };
-  const endOnSignal = (signal: string): void => {
-    if (closing) {
-      logger.warn({ signal }, 'ended at once: it was closing already');
-      host.exit(1);
-      return;
-    }
-    end(signal);
-  };
-  const endOnFault = (error: unknown, fault: string): void => {
-    logger.fatal({ err: error }, fault);
-    exitCode = 1;
-    end(fault);
-  };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) host.on(signal, () => endOnSignal(signal));
-  host.on('unhandledRejection', (error) => endOnFault(error, 'unhandled rejection'));
-  host.on('uncaughtException', (error) => endOnFault(error, 'uncaught exception'));
-
+  // Before anything is created, so that a fault while starting is logged too.
+  endWithProcess(
+    {
+      logger,
+      boundMs: drainDelayMs + graceMs + defaults.closeMs,
+      close: async () => {
+        app?.get(HealthChecks).startDraining();
+        if (drainDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, drainDelayMs));
+        await app?.close();
+      },
+    },
+    host,
+  );
   app = await createWeirApp(module, options);
   app.get(Metrics).collectProcessMetrics();
   await app.listen(options.port ?? defaults.port, options.host ?? defaults.host);
   logger.info({ url: await app.getUrl() }, 'listening');
   return app;
-}
-
-/** Runs an app's `main`: a configuration fault is printed as a list for people, all else as an error; exit code 1. */
-export async function runMain(main: () => Promise<unknown>): Promise<void> {
-  try {
-    await main();
-  } catch (error) {
-    const text =
-      error instanceof ConfigError
-        ? error.message
-        : String(error instanceof Error ? error.stack : error);
-    process.stderr.write(`${text}\n`);
-    process.exit(1);
-  }
 }

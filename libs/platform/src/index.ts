@@ -1,4 +1,4 @@
-export { createWeirApp, runMain, startWeirApp, type WeirAppOptions } from './app.js';
+export { createWeirApp, startWeirApp, type WeirAppOptions } from './app.js';
 export { ConfigError, loadConfig, serverConfigShape, type ConfigFault } from './config.js';
 export {
   renderAdminError,
@@ -16,6 +16,7 @@ export {
 export { createLogger, NestLogger, type Logger, type LogLevel } from './logger.js';
 export { Metrics } from './metrics.js';
 export { PlatformModule, type PlatformOptions } from './platform.module.js';
+export { endWithProcess, runMain, type ProcessHost } from './process-end.js';
 export { requestIdFrom, requestIdHeader } from './request-id.js';
 export { SecretBox, SecretBoxError, type SecretBoxErrorCode } from './secret-box.js';
 export { Shutdown, type ShutdownPhase } from './shutdown.js';

@@ -1,0 +1,13 @@
+import { systemClock } from '@weir/domain';
+import { createLogger, endWithProcess, loadConfig, runMain } from '@weir/platform';
+import { configSchema } from './config.js';
+import { createProvider } from './provider.js';
+
+await runMain(async () => {
+  const config = loadConfig(configSchema);
+  const logger = createLogger({ name: 'demo-provider', level: config.LOG_LEVEL });
+  const provider = createProvider({ apiKey: config.DEMO_API_KEY, logger, clock: systemClock });
+  endWithProcess({ logger, boundMs: 5_000, close: () => provider.close() });
+  const url = await provider.listen({ host: config.HOST, port: config.PORT });
+  logger.info({ url }, 'listening');
+});

@@ -1,0 +1,156 @@
+import type { ServerResponse } from 'node:http';
+import type { Outcome } from './bill.js';
+import type { StreamEvents } from './dialects/dialect.js';
+import { EventWriter } from './event-writer.js';
+import { shownTokens, type Generation } from './generation.js';
+import type { Settings } from './settings.js';
+
+/** A timer may come a little early; a token that is due within this is due. */
+const timerSlackMs = 0.5;
+
+/**
+ * Streams one answer at the pace and with the faults of its settings. `onEnd` is called exactly once, before the client
+ * can see the end, with the number of output tokens generated until then (reasoning counts from the first shown token).
+ */
+export class StreamAnswer {
+  private readonly writer: EventWriter;
+  private readonly total: number;
+  private readonly faultAt: number;
+  private shown = 0;
+  private begun = false;
+  private ended = false;
+  private hangs = false;
+  private isMalformedSent = false;
+  private firstTokenAtMs = 0;
+  private eventsThisTick = 0;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly response: ServerResponse,
+    private readonly generation: Generation,
+    private readonly events: StreamEvents,
+    private readonly settings: Settings,
+    private readonly fault: Settings['fault'],
+    private readonly onEnd: (outputTokens: number, outcome: Outcome) => void,
+  ) {
+    this.writer = new EventWriter(response, {
+      crlf: settings.crlf,
+      comments: settings.comments,
+      splitBytes: settings.split_bytes,
+    });
+    this.total = shownTokens(generation);
+    this.faultAt = this.placeOfFault();
+    response.on('close', this.onClose);
+  }
+
+  /** The head must have been written. */
+  start(): void {
+    if (!this.writer.write(this.events.opening(), this.waitForFirstToken)) return;
+    this.waitForFirstToken();
+  }
+
+  private placeOfFault(): number {
+    const happensMidStream =
+      this.fault === 'hang_mid_stream' ||
+      this.fault === 'eof_mid_stream' ||
+      this.fault === 'reset_mid_stream' ||
+      this.fault === 'error_event_mid_stream' ||
+      this.fault === 'malformed_json';
+    if (!happensMidStream) return Infinity;
+    return Math.min(this.settings.fault_after_tokens ?? Math.floor(this.total / 2), this.total);
+  }
+
+  private readonly waitForFirstToken = (): void => {
+    const { first_token_delay_ms, tokens_per_second } = this.settings;
+    const reasoningMs =
+      tokens_per_second > 0 ? (this.generation.reasoningTokens * 1_000) / tokens_per_second : 0;
+    const delayMs = first_token_delay_ms + reasoningMs;
+    if (delayMs > 0) this.timer = setTimeout(this.begin, delayMs);
+    else this.begin();
+  };
+
+  private readonly begin = (): void => {
+    this.begun = true;
+    this.firstTokenAtMs = performance.now();
+    this.step();
+  };
+
+  /** Writes what is due, until the client is slow, the next token is not due yet, or all is written. */
+  private readonly step = (): void => {
+    while (!this.ended) {
+      if (this.shown === this.faultAt && !this.isMalformedSent) {
+        if (this.fault !== 'malformed_json') {
+          this.fail();
+          return;
+        }
+        this.isMalformedSent = true;
+        if (!this.writer.write(this.events.malformed(), this.step)) return;
+      }
+      if (this.shown === this.total) break;
+      if (this.waitsForPace()) return;
+      const from = this.shown;
+      const limit = this.isMalformedSent ? this.total : Math.min(this.total, this.faultAt);
+      this.shown = Math.min(from + this.settings.tokens_per_chunk, limit);
+      if (!this.writer.write(this.events.tokens(from, this.shown), this.step)) return;
+      if (this.waitsForTick()) return;
+    }
+    if (this.ended) return;
+    if (this.writer.write(this.events.closing(), this.finish)) this.finish();
+  };
+
+  private waitsForPace(): boolean {
+    const { tokens_per_second } = this.settings;
+    if (tokens_per_second === 0) return false;
+    const dueMs = this.firstTokenAtMs + (this.shown * 1_000) / tokens_per_second;
+    const waitMs = dueMs - performance.now();
+    if (waitMs <= timerSlackMs) return false;
+    this.timer = setTimeout(this.step, waitMs);
+    return true;
+  }
+
+  private waitsForTick(): boolean {
+    const { events_per_tick } = this.settings;
+    if (events_per_tick === 0) return false;
+    this.eventsThisTick += 1;
+    if (this.eventsThisTick < events_per_tick) return false;
+    this.eventsThisTick = 0;
+    setImmediate(this.step);
+    return true;
+  }
+
+  private fail(): void {
+    if (this.fault === 'hang_mid_stream') {
+      // Entered in the bill when the client gives up.
+      this.hangs = true;
+    } else if (this.fault === 'eof_mid_stream') {
+      this.end('fault');
+      this.response.end();
+    } else if (this.fault === 'reset_mid_stream') {
+      this.end('fault');
+      this.response.socket?.resetAndDestroy();
+    } else {
+      const close = (): void => {
+        this.end('fault');
+        this.response.end();
+      };
+      if (this.writer.write(this.events.error(), close)) close();
+    }
+  }
+
+  private readonly finish = (): void => {
+    this.end('finished');
+    this.response.end();
+  };
+
+  private readonly onClose = (): void => {
+    this.end(this.hangs ? 'fault' : 'client_aborted');
+  };
+
+  private end(outcome: Outcome): void {
+    if (this.ended) return;
+    this.ended = true;
+    clearTimeout(this.timer);
+    const reasoning = this.begun ? this.generation.reasoningTokens : 0;
+    this.onEnd(reasoning + this.shown, outcome);
+  }
+}
