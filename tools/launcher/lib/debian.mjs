@@ -21,13 +21,26 @@ export function canInstallPackages() {
   );
 }
 
+/** @type {Promise<boolean>} */
+let lastInstallation = Promise.resolve(true);
+
 /**
- * Installs packages without letting their services start.
+ * Installs packages without letting their services start; one installation at a time, because apt-get
+ * and the policy file are there only once.
  * @param {string[]} packages
  * @param {{ dir: string, log: (line: string) => void }} options
  * @returns {Promise<boolean>} false when it failed; the reason has then been logged
  */
-export async function installPackages(packages, { dir, log }) {
+export function installPackages(packages, { dir, log }) {
+  lastInstallation = lastInstallation.then(() => installNow(packages, { dir, log }));
+  return lastInstallation;
+}
+
+/**
+ * @param {string[]} packages
+ * @param {{ dir: string, log: (line: string) => void }} options
+ */
+async function installNow(packages, { dir, log }) {
   log(`installing ${packages.join(', ')} with apt-get (log: ${dir}/apt-*.log)`);
   const hasPolicy = existsSync(POLICY_FILE);
   if (!hasPolicy) writeFileSync(POLICY_FILE, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
