@@ -230,7 +230,7 @@ export async function startStack({
       startRedis(await options('redis', external.redisUrl)),
       kafkaMode === 'off' || process.env.WEIR_KAFKA === 'off'
         ? null
-        : startKafka(await options('kafka', external.kafkaBrokers)),
+        : startKafka({ ...(await options('kafka', external.kafkaBrokers)), isThrowaway }),
     ]);
     // What did start must be stopped even if another did not.
     started.push(

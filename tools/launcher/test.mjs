@@ -141,6 +141,7 @@ async function startServices() {
     startRedisCluster(options('redis-cluster', clusterPort)),
     startKafka({
       ...options('kafka', kafkaPort),
+      isThrowaway: true,
       log: (line) => {
         kafkaReason = line;
         log(line);

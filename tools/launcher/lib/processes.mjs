@@ -46,6 +46,7 @@ let hasClosed = false;
  * @property {number} [readyMs] how long to poll
  * @property {() => Promise<void>} [beforeStart]
  * @property {() => Promise<void>} [afterKill] cleans up what a SIGKILL leaves (other processes, lock files)
+ * @property {() => Promise<void>} [afterStop] puts away what is only needed between two starts
  * @property {(message: string) => void} [onUnexpectedExit] called when it ends without having been asked to
  */
 
@@ -153,7 +154,7 @@ export function manageProcess(spec) {
       if (await spec.isReady()) return;
       await sleep(POLL_MS);
     }
-    await stop();
+    await endInOrder();
     throw new Error(
       `${spec.name} was not ready within ${readyMs / 1000} s. ${lastLines(spec.logFile)}`,
     );
@@ -174,7 +175,7 @@ export function manageProcess(spec) {
     await spec.afterKill?.();
   }
 
-  async function stop() {
+  async function endInOrder() {
     const pid = child?.pid;
     if (pid === undefined) return;
     isEndExpected = true;
@@ -199,9 +200,12 @@ export function manageProcess(spec) {
     },
     start,
     kill,
-    stop,
+    async stop() {
+      await endInOrder();
+      await spec.afterStop?.();
+    },
     async restart() {
-      await stop();
+      await endInOrder();
       await start();
     },
     ended: () => end,

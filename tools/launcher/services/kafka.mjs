@@ -27,11 +27,19 @@ const MAVEN_TOTAL_MS = 10 * 60_000;
 const READY_MS = 60_000;
 
 /**
- * @param {import('../lib/service.mjs').ServiceOptions} options
+ * @param {import('../lib/service.mjs').ServiceOptions & { isThrowaway?: boolean }} options isThrowaway:
+ *   what it stored outside of `dir` (a Docker volume) goes when it is stopped
  * @returns {Promise<import('../lib/service.mjs').Service | null>} null when none can be had;
  *   the reason has then been logged in one line
  */
-export async function startKafka({ dir, port, log, externalUrl, onUnexpectedExit }) {
+export async function startKafka({
+  dir,
+  port,
+  log,
+  externalUrl,
+  onUnexpectedExit,
+  isThrowaway = false,
+}) {
   if (externalUrl) {
     const [host, externalPort] = splitAddress(externalUrl);
     if (!(await isListening(externalPort, host, 5_000))) {
@@ -43,17 +51,27 @@ export async function startKafka({ dir, port, log, externalUrl, onUnexpectedExit
 
   const runtime = await findRuntime(dir, log);
   if (runtime.kind === 'none') {
-    log(
-      `kafka: ${runtime.reason}; the pipeline runs direct (outbox to ledger), metering is complete`,
-    );
+    log(direct(runtime.reason));
     return null;
   }
   const broker =
     runtime.kind === 'java'
       ? await javaBroker({ dir, port, runtime, onUnexpectedExit })
-      : dockerBroker({ dir, port, runtime, onUnexpectedExit });
-  await broker.start();
+      : dockerBroker({ dir, port, runtime, isThrowaway, onUnexpectedExit });
+  try {
+    await broker.start();
+  } catch (error) {
+    if (runtime.kind === 'java') throw error;
+    // Most likely the image cannot be pulled from here.
+    log(direct(`the image apache/kafka does not start (see ${broker.logFile})`));
+    return null;
+  }
   return serviceOf(broker, { url: `127.0.0.1:${port}`, port });
+}
+
+/** @param {string} reason */
+function direct(reason) {
+  return `kafka: ${reason}; the pipeline runs direct (outbox to ledger), metering is complete`;
 }
 
 /**
@@ -259,51 +277,67 @@ async function javaBroker({ dir, port, runtime, onUnexpectedExit }) {
 }
 
 /**
- * @param {{ dir: string, port: number, runtime: DockerRuntime, onUnexpectedExit?: ((message: string) => void) | undefined }} options
+ * @param {{ dir: string, port: number, runtime: DockerRuntime, isThrowaway: boolean, onUnexpectedExit?: ((message: string) => void) | undefined }} options
  */
-function dockerBroker({ dir, port, runtime, onUnexpectedExit }) {
+function dockerBroker({ dir, port, runtime, isThrowaway, onUnexpectedExit }) {
   const version = /<artifactId>kafka_2\.13<\/artifactId>\s*<version>([^<]+)</.exec(
     readFileSync(POM_FILE, 'utf8'),
   )?.[1];
   // The image runs as its own user: a named volume takes that user's rights, a directory of ours would not.
   const name = `weir-kafka-${createHash('sha256').update(dir).digest('hex').slice(0, 12)}`;
-  const settings = brokerSettings({ dataDir: '/var/lib/kafka/data', port, controllerPort: 19094 })
-    .split('\n')
-    .filter((line) => line !== '')
-    .flatMap((line) => {
-      const [key, value] = /** @type {[string, string]} */ (line.split(/=(.*)/s));
-      const shown = key === 'listeners' ? value.replaceAll('127.0.0.1', '0.0.0.0') : value;
-      return ['--env', `KAFKA_${key.toUpperCase().replaceAll('.', '_')}=${shown}`];
-    });
+  const env = dockerEnv({ port, clusterId: name });
+  const removeVolume = async () => {
+    await tryCommand(runtime.docker, ['volume', 'rm', '--force', name], { timeoutMs: 30_000 });
+  };
   const removeContainer = async () => {
     await tryCommand(runtime.docker, ['rm', '--force', name], { timeoutMs: 30_000 });
   };
-  const broker = manageProcess({
+  return manageProcess({
     name: 'kafka',
     command: runtime.docker,
     args: [
       ...['run', '--rm', '--name', name, '--publish', `127.0.0.1:${port}:${port}`],
       ...['--volume', `${name}:/var/lib/kafka/data`],
-      ...['--env', 'KAFKA_HEAP_OPTS=-Xmx512m -Xms128m', ...settings],
+      ...Object.entries(env).flatMap(([key, value]) => ['--env', `${key}=${value}`]),
       `apache/kafka:${version}`,
     ],
     logFile: join(dir, 'logs', 'kafka.log'),
     // The first run pulls the image.
     readyMs: MAVEN_TOTAL_MS,
     isReady: () => hasBroker(port),
+    beforeStart: removeContainer,
     // SIGKILL ends only the client: the container goes on without it.
     afterKill: removeContainer,
+    ...(isThrowaway && { afterStop: removeVolume }),
     ...(onUnexpectedExit && { onUnexpectedExit }),
   });
+}
+
+/**
+ * The same settings as the image wants them: one variable each.
+ * @param {{ port: number, clusterId: string }} options
+ * @returns {Record<string, string>}
+ */
+export function dockerEnv({ port, clusterId }) {
+  const controllerPort = port === 9093 ? 9094 : 9093;
+  const settings = brokerSettings({ dataDir: '/var/lib/kafka/data', port, controllerPort })
+    .trim()
+    .split('\n')
+    .map((line) => /** @type {[string, string]} */ (line.split(/=(.*)/s)))
+    // The image formats its storage for a fixed list of voters, not for a growing one.
+    .filter(([key]) => key !== 'controller.quorum.bootstrap.servers');
+  settings.push(['controller.quorum.voters', `1@127.0.0.1:${controllerPort}`]);
+  const env = Object.fromEntries(
+    settings.map(([key, value]) => [`KAFKA_${key.toUpperCase().replaceAll('.', '_')}`, value]),
+  );
   return {
-    ...broker,
-    get pid() {
-      return broker.pid;
-    },
-    async start() {
-      await removeContainer();
-      await broker.start();
-    },
+    ...env,
+    // Inside the container the loopback interface is not the one that is published.
+    KAFKA_LISTENERS: `PLAINTEXT://0.0.0.0:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
+    KAFKA_ADVERTISED_LISTENERS: `PLAINTEXT://127.0.0.1:${port}`,
+    KAFKA_HEAP_OPTS: '-Xmx512m -Xms128m',
+    // The same at each start, or the broker would refuse the volume it wrote itself.
+    CLUSTER_ID: createHash('sha256').update(clusterId).digest('hex').slice(0, 22),
   };
 }
 
