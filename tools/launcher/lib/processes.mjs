@@ -94,6 +94,8 @@ export function manageProcess(spec) {
   /** @type {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} */
   let end = Promise.resolve({ code: null, signal: null });
   let isEndExpected = false;
+  // Until it is ready, start() itself reports its end.
+  let isStarting = false;
 
   function launch() {
     // Ctrl-C may come while a start is under way: what is not started need not be stopped.
@@ -128,7 +130,7 @@ export function manageProcess(spec) {
         if (child === started) child = null;
         running.delete(managed);
         resolve({ code, signal });
-        if (!isEndExpected) {
+        if (!isEndExpected && !isStarting) {
           const how = cause || (signal ? `ended by ${signal}` : `ended with code ${code}`);
           spec.onUnexpectedExit?.(`${spec.name} ${how}. ${lastLines(spec.logFile)}`);
         }
@@ -145,13 +147,23 @@ export function manageProcess(spec) {
     await spec.beforeStart?.();
     launch();
     if (spec.isReady === undefined) return;
+    isStarting = true;
+    try {
+      await untilReady(spec.isReady);
+    } finally {
+      isStarting = false;
+    }
+  }
+
+  /** @param {() => Promise<boolean>} isReady */
+  async function untilReady(isReady) {
     const readyMs = spec.readyMs ?? 30_000;
     const deadline = Date.now() + readyMs;
     while (Date.now() < deadline) {
       if (child === null) {
         throw new Error(`${spec.name} ended before it was ready. ${lastLines(spec.logFile)}`);
       }
-      if (await spec.isReady()) return;
+      if (await isReady()) return;
       await sleep(POLL_MS);
     }
     await endInOrder();

@@ -77,6 +77,16 @@ describe('a managed process', () => {
     expect(onUnexpectedExit.mock.calls[0]?.[0]).toMatch(/child ended with code 3.*out of ink/s);
   });
 
+  it('fails its start, once and with the last lines of its log, when it ends before it is ready', async () => {
+    const onUnexpectedExit = vi.fn();
+    const failing = child('console.error("no paper"); process.exit(1)', {
+      onUnexpectedExit,
+      isReady: async () => false,
+    });
+    await expect(failing.start()).rejects.toThrow(/before it was ready.*no paper/s);
+    expect(onUnexpectedExit).not.toHaveBeenCalled();
+  });
+
   it('does not outlive a launcher that is killed without warning', async () => {
     const module = pathToFileURL(fileURLToPath(new URL('./processes.mjs', import.meta.url))).href;
     const launcher = spawn(process.execPath, [
