@@ -22,6 +22,7 @@ import {
   shownTokens,
   type Generation,
 } from './generation.js';
+import { onClosed } from './on-closed.js';
 import { models, modelsByName, type Model } from './price-list.js';
 import {
   defaultSettings,
@@ -325,7 +326,7 @@ class Provider {
       return true;
     }
     if (fault === 'hang_before_headers') {
-      response.on('close', () => this.bill.add(unbilled));
+      onClosed(response, () => this.bill.add(unbilled));
       return true;
     }
     if (!fault.startsWith('status:')) return false;
@@ -352,15 +353,16 @@ class Provider {
       answer();
       return;
     }
-    const onClose = (): void => {
-      clearTimeout(timer);
-      this.bill.add({ ...call, ...nothingUsed, outcome: 'client_aborted' });
-    };
+    let begun = false;
     const timer = setTimeout(() => {
-      response.off('close', onClose);
+      begun = true;
       answer();
     }, settings.headers_delay_ms);
-    response.once('close', onClose);
+    onClosed(response, () => {
+      if (begun) return;
+      clearTimeout(timer);
+      this.bill.add({ ...call, ...nothingUsed, outcome: 'client_aborted' });
+    });
   }
 
   /** The model's suffix wins over the body's field, that over headers, those over the defaults. */

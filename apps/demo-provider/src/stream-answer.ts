@@ -3,6 +3,7 @@ import type { Outcome } from './bill.js';
 import type { StreamEvents } from './dialects/dialect.js';
 import { EventWriter } from './event-writer.js';
 import { shownTokens, type Generation } from './generation.js';
+import { onClosed } from './on-closed.js';
 import type { Settings } from './settings.js';
 
 /** A timer may come a little early; a token that is due within this is due. */
@@ -40,7 +41,7 @@ export class StreamAnswer {
     });
     this.total = shownTokens(generation);
     this.faultAt = this.placeOfFault();
-    response.on('close', this.onClose);
+    onClosed(response, this.onClose);
   }
 
   /** The head must have been written. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Outcome } from './bill.js';
+import { onClosed } from './on-closed.js';
 import type { Settings } from './settings.js';
 
 /**
@@ -43,7 +44,7 @@ export function sendWholeAnswer(
       response.end(bytes);
     }
   };
-  response.on('close', () => end(hangs ? 'fault' : 'client_aborted'));
+  onClosed(response, () => end(hangs ? 'fault' : 'client_aborted'));
   if (delayMs > 0) timer = setTimeout(send, delayMs);
   else send();
 }
