@@ -1,0 +1,384 @@
+import { createHash } from 'node:crypto';
+import { type Clock, newId, systemClock } from '@weir/domain';
+import type { Pool, PoolClient } from 'pg';
+import { inTransaction } from '../transaction.js';
+import { type Alarm, raiseAlarms } from './alarms.js';
+import { faultText, isDataFault, isMissingPartition } from './database-faults.js';
+import { findDeadLetters, storeDeadLetters } from './dead-letters.js';
+import { monthStartOf, UsagePartitions } from './partitions.js';
+import { recordArrivals } from './progress-tables.js';
+import { type BookedRecord, compare, rollupDeltas } from './rollup-deltas.js';
+import { addToRollups, zoneLock } from './rollup-tables.js';
+import { SeriesRegistry } from './series-registry.js';
+import { UsageDimensions } from './usage-dimensions.js';
+import { findConflicts, insertUsageEvents, keyOf } from './usage-event-table.js';
+import {
+  type AcceptedAge,
+  costMismatch,
+  type DeadRecord,
+  readRecord,
+  type SourceRecord,
+  type UsageRecord,
+} from './usage-record.js';
+import { UsageZones } from './usage-zones.js';
+
+/** Records of one partition, in its order. */
+export type Slice = {
+  readonly topic: string;
+  readonly partition: number;
+  readonly records: readonly SourceRecord[];
+  /**
+   * `fenced`: offsets are dense and ascending, and the ledger keeps the next one (Kafka).
+   * `unfenced`: they only identify the record (the outbox, a replay); the position is neither checked nor moved.
+   */
+  readonly order: 'fenced' | 'unfenced';
+  /** Book although records before this slice are missing; they are alarmed. Without it the slice is refused. */
+  readonly acceptGap?: boolean;
+};
+
+export type SliceResult =
+  | {
+      readonly outcome: 'booked';
+      /** New rows. */
+      readonly booked: number;
+      /** Events that were in the books before. */
+      readonly repeated: number;
+      readonly conflicts: number;
+      readonly deadLetters: number;
+    }
+  /** The slice begins above the next offset to book: read from `nextOffset` again, or accept the gap. Nothing changed. */
+  | { readonly outcome: 'gap'; readonly nextOffset: bigint };
+
+export type LedgerOptions = {
+  readonly clock?: Clock;
+  /** Age of events that are booked at all. */
+  readonly accepted?: AcceptedAge;
+  /** Entries of each in-memory cache (series, names). */
+  readonly cacheMax?: number;
+};
+
+type Prepared = {
+  readonly records: readonly BookedRecord[];
+  readonly dead: readonly DeadRecord[];
+};
+
+const conflictBytesMax = 64 * 1024;
+
+/**
+ * The books. One transaction per slice does everything or nothing; whatever is delivered again changes nothing.
+ *
+ * Failure cases: killed before COMMIT, nothing of the slice exists and the offset stands; killed after COMMIT but
+ * before the broker learns of it, the slice is delivered again and its rows exist; two workers with the same partition
+ * (the broker has given it to another one, and the first has not noticed), the row of the offset serialises them and
+ * the key of the event dedupes.
+ */
+export class UsageLedger {
+  private readonly clock: Clock;
+  private readonly accepted: AcceptedAge;
+  private readonly partitions: UsagePartitions;
+  private readonly series: SeriesRegistry;
+  private readonly zones: UsageZones;
+  private readonly dimensions: UsageDimensions;
+
+  constructor(
+    private readonly pool: Pool,
+    options: LedgerOptions = {},
+  ) {
+    const cacheMax = options.cacheMax ?? 100_000;
+    this.clock = options.clock ?? systemClock;
+    this.accepted = options.accepted ?? { pastDays: 1_200, futureDays: 2 };
+    this.partitions = new UsagePartitions(pool);
+    this.series = new SeriesRegistry(pool, cacheMax);
+    this.zones = new UsageZones(pool, cacheMax);
+    this.dimensions = new UsageDimensions(cacheMax);
+  }
+
+  /**
+   * Books a slice. Rejects when the database cannot (see `isTransientFault`): nothing has changed then, and the same
+   * slice may be tried again. A record that no database would take is dead-lettered, the rest goes on.
+   */
+  async bookSlice(slice: Slice): Promise<SliceResult> {
+    const nowMs = this.clock.now();
+    const read = slice.records.map((source) => readRecord(source, nowMs, this.accepted));
+    const valid = read.flatMap((result) => (result.ok ? [result.record] : []));
+    const dead = read.flatMap((result) => (result.ok ? [] : [result.dead]));
+    try {
+      return await this.bookRead(slice, valid, dead, nowMs);
+    } catch (error) {
+      if (!isDataFault(error)) throw error;
+      return await this.bookAroundFault(slice, error, nowMs);
+    }
+  }
+
+  /** Retention may have dropped a partition that we believe in: look again, once. */
+  private async bookRead(
+    slice: Slice,
+    valid: readonly UsageRecord[],
+    dead: readonly DeadRecord[],
+    nowMs: number,
+  ): Promise<SliceResult> {
+    const attempt = async () => {
+      const prepared = await this.prepare(valid, dead);
+      return inTransaction(
+        this.pool,
+        (client) => this.book(client, slice, prepared, nowMs),
+        `begin; select pg_advisory_xact_lock_shared(${zoneLock})`,
+      );
+    };
+    let committed;
+    try {
+      committed = await attempt();
+    } catch (error) {
+      if (!isMissingPartition(error)) throw error;
+      this.partitions.forget();
+      committed = await attempt();
+    }
+    committed.afterCommit();
+    return committed.result;
+  }
+
+  /** Halves the slice until the record at fault stands alone, and dead-letters that one. */
+  private async bookAroundFault(slice: Slice, fault: unknown, nowMs: number): Promise<SliceResult> {
+    if (slice.records.length === 1) {
+      const [source] = slice.records;
+      if (source === undefined) throw fault;
+      const dead = { source, reason: `the database refuses it: ${faultText(fault)}` };
+      return this.bookRead(slice, [], [dead], nowMs);
+    }
+    const middle = slice.records.length >> 1;
+    const first = await this.bookSlice({ ...slice, records: slice.records.slice(0, middle) });
+    if (first.outcome === 'gap') return first;
+    const second = await this.bookSlice({ ...slice, records: slice.records.slice(middle) });
+    if (second.outcome === 'gap') throw new Error('a gap within a slice');
+    return {
+      outcome: 'booked',
+      booked: first.booked + second.booked,
+      repeated: first.repeated + second.repeated,
+      conflicts: first.conflicts + second.conflicts,
+      deadLetters: first.deadLetters + second.deadLetters,
+    };
+  }
+
+  /** What a booking needs and carries no figures: partitions, numbers of series, zones. */
+  private async prepare(
+    valid: readonly UsageRecord[],
+    dead: readonly DeadRecord[],
+  ): Promise<Prepared> {
+    const refused = await this.partitions.ensure(valid.map(({ mintedAtMs }) => mintedAtMs));
+    const isDropped = ({ mintedAtMs }: UsageRecord) => refused.has(monthStartOf(mintedAtMs));
+    const kept = refused.size === 0 ? valid : valid.filter((record) => !isDropped(record));
+    const tooOld = valid.filter(isDropped).map(({ source }) => ({
+      source,
+      reason: 'the month of the event has been dropped by retention',
+    }));
+    await this.zones.ensure(kept.map(({ event }) => event.data.enterprise.id.toLowerCase()));
+    const seriesIds = await this.series.resolve(kept);
+    const records = kept.map((record, index) => ({ record, seriesId: seriesIds[index] ?? 0 }));
+    return { records, dead: [...dead, ...tooOld] };
+  }
+
+  private async book(
+    client: PoolClient,
+    slice: Slice,
+    { records, dead }: Prepared,
+    nowMs: number,
+  ): Promise<{ result: SliceResult; afterCommit: () => void }> {
+    const alarms: Alarm[] = [];
+    const fence = slice.order === 'fenced' ? await this.lockOffset(client, slice, nowMs) : null;
+    const firstOffset = slice.records[0]?.offset;
+    if (fence !== null && firstOffset !== undefined && firstOffset > fence) {
+      if (slice.acceptGap !== true) {
+        return { result: { outcome: 'gap', nextOffset: fence }, afterCommit: () => {} };
+      }
+      alarms.push({
+        kind: 'offset-gap',
+        subject: `${slice.topic}/${slice.partition}/${fence}`,
+        details: { from: fence.toString(), to: (firstOffset - 1n).toString() },
+      });
+    }
+
+    const { firsts, others } = firstOfEachKey(records);
+    const inserted = await insertUsageEvents(client, firsts);
+    const booked = firsts.filter(({ record }) => inserted.has(keyOf(record)));
+    const repeated = [...firsts.filter(({ record }) => !inserted.has(keyOf(record))), ...others];
+    const conflicts = await this.storeConflicts(client, repeated, nowMs);
+
+    const afterCommit = await this.dimensions.write(client, booked);
+    await addToRollups(client, rollupDeltas(booked));
+    await recordArrivals(client, records.map(arrivalOf), nowMs);
+    await storeDeadLetters(client, slice, dead, nowMs);
+    alarms.push(...conflicts, ...costAlarms(booked));
+    if (fence !== null) {
+      const rewind = await this.moveOffset(client, slice, fence, booked);
+      if (rewind !== null) alarms.push(rewind);
+    }
+    await raiseAlarms(client, alarms, nowMs);
+    return {
+      result: {
+        outcome: 'booked',
+        booked: booked.length,
+        repeated: repeated.length - conflicts.length,
+        conflicts: conflicts.length,
+        deadLetters: dead.length,
+      },
+      afterCommit,
+    };
+  }
+
+  /** Serialises all who book this partition. Returns the next offset to book. */
+  private async lockOffset(client: PoolClient, slice: Slice, nowMs: number): Promise<bigint> {
+    const { rows } = await client.query<{ next_offset: string }>({
+      name: 'weir_lock_offset',
+      text: `insert into ledger_offset (topic, partition, next_offset, updated_at) values ($1, $2, 0, $3)
+        on conflict (topic, partition) do update set updated_at = excluded.updated_at
+        returning next_offset`,
+      values: [slice.topic, slice.partition, new Date(nowMs)],
+    });
+    return BigInt(rows[0]?.next_offset ?? 0);
+  }
+
+  /**
+   * Offsets below the fence have been booked: their events dedupe. Should one of them be new all the same, then this
+   * is not the topic that the fence was made for (it was deleted and made again): follow it, and say so.
+   */
+  private async moveOffset(
+    client: PoolClient,
+    slice: Slice,
+    fence: bigint,
+    booked: readonly BookedRecord[],
+  ): Promise<Alarm | null> {
+    const last = slice.records.at(-1)?.offset;
+    if (last === undefined) return null;
+    const isRewound = booked.some(({ record }) => record.source.offset < fence);
+    if (last < fence && !isRewound) return null;
+    await client.query({
+      name: 'weir_move_offset',
+      text: 'update ledger_offset set next_offset = $3 where topic = $1 and partition = $2',
+      values: [slice.topic, slice.partition, (last + 1n).toString()],
+    });
+    if (!isRewound) return null;
+    return {
+      kind: 'offset-rewind',
+      subject: `${slice.topic}/${slice.partition}`,
+      details: { expected: fence.toString(), found: slice.records[0]?.offset.toString() },
+    };
+  }
+
+  private async storeConflicts(
+    client: PoolClient,
+    repeated: readonly BookedRecord[],
+    nowMs: number,
+  ): Promise<Alarm[]> {
+    const conflicts = await findConflicts(client, repeated);
+    if (conflicts.size === 0) return [];
+    const alarms: Alarm[] = [];
+    for (const one of repeated) {
+      const { event, source } = one.record;
+      const differing = await this.conflictOf(client, one, conflicts);
+      if (differing === null) continue;
+      const reason = `differs in ${differing.join(', ')}`;
+      const text = Buffer.from(source.value ?? []).toString('utf8');
+      await client.query(
+        `insert into ledger_conflict (id, enterprise_id, event_id, content_hash, second, reason, at)
+         values ($1, $2, $3, $4, $5, $6, $7) on conflict (enterprise_id, event_id, content_hash) do nothing`,
+        [
+          newId(nowMs),
+          event.data.enterprise.id,
+          event.id,
+          createHash('sha256').update(text).digest('hex'),
+          text.length <= conflictBytesMax
+            ? text
+            : JSON.stringify({ truncated: text.slice(0, 1_000) }),
+          reason,
+          new Date(nowMs),
+        ],
+      );
+      alarms.push({
+        kind: 'conflict',
+        subject: event.data.enterprise.id,
+        details: { eventId: event.id, reason },
+      });
+    }
+    return alarms;
+  }
+
+  /**
+   * `findConflicts` answers per key; where one slice brings a key several times, each is compared by itself.
+   */
+  private async conflictOf(
+    client: PoolClient,
+    one: BookedRecord,
+    conflicts: ReadonlyMap<string, readonly string[]>,
+  ): Promise<readonly string[] | null> {
+    const key = keyOf(one.record);
+    if (!conflicts.has(key)) return null;
+    const alone = await findConflicts(client, [one]);
+    return alone.get(key) ?? null;
+  }
+
+  /**
+   * Books dead letters again, as after a fault in our reading of them was mended. Those that succeed are marked.
+   *
+   * @returns how many are in the books now
+   */
+  async replayDeadLetters(
+    ids: readonly string[],
+  ): Promise<{ replayed: number; stillDead: number }> {
+    let replayed = 0;
+    let stillDead = 0;
+    for (const letter of await findDeadLetters(this.pool, ids)) {
+      const source = { offset: letter.offset, key: letter.key, value: letter.value };
+      const { topic, partition } = letter;
+      const result = await this.bookSlice({
+        topic,
+        partition,
+        records: [source],
+        order: 'unfenced',
+      });
+      if (result.outcome === 'booked' && result.deadLetters === 0) {
+        await this.pool.query('update dead_letter set replayed_at = $2 where id = $1', [
+          letter.id,
+          new Date(this.clock.now()),
+        ]);
+        replayed += 1;
+      } else stillDead += 1;
+    }
+    return { replayed, stillDead };
+  }
+}
+
+/** In key order, each key once; `others` holds the later ones of the same key. */
+function firstOfEachKey(records: readonly BookedRecord[]): {
+  firsts: BookedRecord[];
+  others: BookedRecord[];
+} {
+  const firsts = new Map<string, BookedRecord>();
+  const others: BookedRecord[] = [];
+  for (const one of records) {
+    const key = keyOf(one.record);
+    if (firsts.has(key)) others.push(one);
+    else firsts.set(key, one);
+  }
+  const sorted = [...firsts.entries()].sort(([a], [b]) => compare(a, b));
+  return { firsts: sorted.map(([, one]) => one), others };
+}
+
+function arrivalOf({ record }: BookedRecord) {
+  const { shard, epoch, seq } = record.event.data.position;
+  return { shard, epoch, seq, endedAtMs: record.endedAtMs };
+}
+
+/** One alarm per price version: a wrong price makes every call of its model differ. */
+function costAlarms(booked: readonly BookedRecord[]): Alarm[] {
+  return booked.flatMap(({ record: { event } }) => {
+    const reason = costMismatch(event);
+    if (reason === null) return [];
+    return [
+      {
+        kind: 'cost-mismatch' as const,
+        subject: `${event.data.enterprise.id}/${event.data.price.id}`,
+        details: { eventId: event.id, model: event.data.modelAsked, reason },
+      },
+    ];
+  });
+}
