@@ -104,6 +104,8 @@ export type Lease = {
   readonly expiresAtMs: number;
   /** The enterprise's month of the reservation, such as `2026-11`. */
   readonly periodId: string;
+  /** The shard's epoch at the admission; absent when the local engine admitted. A call of an epoch that was lost is booked all the same. */
+  readonly epoch?: string;
 };
 
 /** More of a running call's budget (the taximeter). Sliding windows are charged but never refuse a running stream. */

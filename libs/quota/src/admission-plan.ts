@@ -1,0 +1,199 @@
+import {
+  type CalendarWindow,
+  isCalendarWindow,
+  type Limit,
+  type Metric,
+  maxPathLength,
+  type Period,
+  periodAt,
+  type PolicyScope,
+  type SlidingWindow,
+} from '@weir/domain';
+import {
+  calendarField,
+  concurrencyField,
+  metricCodes,
+  slidingField,
+  slidingShapes,
+  versionField,
+} from './counter-fields.js';
+import { safeId, type ShardKeys } from './keys.js';
+import { limbsOf } from './limbs.js';
+import { type PackedItem, packList } from './msgpack.js';
+
+/** One limit of the plan, in the order in which the scripts number them. */
+export type PlannedCheck = {
+  readonly scopeIndex: number;
+  readonly scope: PolicyScope;
+  readonly limit: Limit & { readonly amount: bigint };
+  readonly kind: 'concurrency' | 'calendar' | 'sliding';
+  /** The calendar period it counts in; null for other kinds. */
+  readonly period: Period | null;
+};
+
+/**
+ * All that the scripts need to know of a path and the limits that apply to a model on it, packed once and used for every call until the policy or a
+ * calendar period changes.
+ */
+export type AdmissionPlan = {
+  readonly scopeKeys: readonly string[];
+  readonly checks: readonly PlannedCheck[];
+  /** The plan as admit and extend read it. */
+  readonly packed: Buffer;
+  /** What settling needs, kept with the lease. */
+  readonly descriptor: Buffer;
+  readonly month: Period;
+  /** The instants between which no calendar period of the plan turns. */
+  readonly validFromMs: number;
+  readonly validUntilMs: number;
+};
+
+/** No end of validity: further than any clock. */
+const never = 8.64e15;
+
+/**
+ * @param atMs an instant within the periods wanted.
+ */
+export function planAdmission(
+  keys: ShardKeys,
+  path: readonly PolicyScope[],
+  timeZone: string,
+  model: string,
+  atMs: number,
+): AdmissionPlan {
+  if (path.length === 0 || path.length > maxPathLength) {
+    throw new RangeError(`a path has 1 to ${maxPathLength} scopes, not ${path.length}`);
+  }
+  const periods = new PeriodsAt(atMs, timeZone);
+  const month = periods.at('month');
+  const packed: PackedItem[] = [];
+  const descriptor: PackedItem[] = [path.length];
+  const checks: PlannedCheck[] = [];
+  const scopeKeys: string[] = [];
+  path.forEach((scope, scopeIndex) => {
+    const limits = scope.limits.filter(
+      (limit): limit is Limit & { amount: bigint } =>
+        limit.amount !== null && (limit.model === null || limit.model === model),
+    );
+    const slots = new Ordered();
+    const calendars = new Ordered();
+    const rings = new Ordered<readonly [metric: number, widthMs: number, parts: number]>();
+    slots.add(concurrencyField(null));
+    calendars.add(calendarField(month.id, null));
+    const packedChecks: number[] = [];
+    for (const limit of limits) {
+      const { window } = limit;
+      let kind: PlannedCheck['kind'];
+      let period: Period | null = null;
+      let ordinal: number;
+      if (limit.metric === 'concurrency') {
+        kind = 'concurrency';
+        ordinal = slots.add(concurrencyField(limit.model));
+      } else if (isCalendarWindow(window)) {
+        kind = 'calendar';
+        period = periods.at(window);
+        ordinal = calendars.add(calendarField(period.id, limit.model));
+      } else {
+        if (window === null) throw new RangeError(`a limit on ${limit.metric} needs a window`);
+        kind = 'sliding';
+        ordinal = rings.add(
+          slidingField(limit.metric, window, limit.model),
+          ringOf(limit.metric, window),
+        );
+      }
+      packedChecks.push(
+        kind === 'concurrency' ? 1 : kind === 'calendar' ? 2 : 3,
+        ordinal,
+        metricCodes[limit.metric],
+        ...limbsOf(limit.amount),
+        limit.mode === 'hard' ? 1 : 0,
+      );
+      checks.push({ scopeIndex, scope, limit, kind, period });
+    }
+    packed.push(slots.names.length, calendars.names.length, rings.names.length);
+    packed.push(packedChecks.length / 6);
+    packed.push(...slots.names, ...calendars.names, ...rings.names);
+    if (scopeIndex === 0) packed.push(versionField);
+    packed.push(...rings.extras.flat(), ...packedChecks);
+    descriptor.push(
+      safeId(scope.id),
+      slots.names.length,
+      calendars.names.length,
+      rings.names.length,
+    );
+    descriptor.push(...slots.names, ...calendars.names);
+    rings.names.forEach((name, index) => descriptor.push(name, ...(rings.extras[index] ?? [])));
+    scopeKeys.push(keys.scope(scope.id));
+  });
+  const { validFromMs, validUntilMs } = periods.validity();
+  return {
+    scopeKeys,
+    checks,
+    packed: packList([
+      validFromMs,
+      validUntilMs,
+      path.length,
+      ...periods.oldestToKeep(),
+      ...packed,
+    ]),
+    descriptor: packList(descriptor),
+    month,
+    validFromMs,
+    validUntilMs,
+  };
+}
+
+function ringOf(metric: Metric, window: SlidingWindow): readonly [number, number, number] {
+  const { widthMs, parts } = slidingShapes[window];
+  return [metricCodes[metric], widthMs, parts];
+}
+
+/** Names in order of first use, numbered from 1 as Lua counts. */
+class Ordered<Extra = undefined> {
+  readonly names: string[] = [];
+  readonly extras: Extra[] = [];
+
+  add(name: string, ...extra: Extra extends undefined ? [] : [Extra]): number {
+    const known = this.names.indexOf(name);
+    if (known >= 0) return known + 1;
+    this.names.push(name);
+    if (extra.length > 0) this.extras.push(extra[0] as Extra);
+    return this.names.length;
+  }
+}
+
+/** The calendar periods of one instant, each worked out once, and how long they hold together. */
+export class PeriodsAt {
+  private readonly known = new Map<CalendarWindow, Period>();
+
+  constructor(
+    private readonly atMs: number,
+    private readonly timeZone: string,
+  ) {}
+
+  at(window: CalendarWindow): Period {
+    let period = this.known.get(window);
+    if (!period) {
+      period = periodAt(window, this.atMs, this.timeZone);
+      this.known.set(window, period);
+    }
+    return period;
+  }
+
+  validity(): { validFromMs: number; validUntilMs: number } {
+    const periods = [...this.known.values()];
+    return {
+      validFromMs: Math.max(...periods.map((period) => period.startsAt)),
+      validUntilMs: Math.min(...periods.map((period) => period.endsAt ?? never)),
+    };
+  }
+
+  /** Ids of the previous day, week and month: what is older may go. */
+  oldestToKeep(): [day: string, week: string, month: string] {
+    const previous = (window: CalendarWindow): string => {
+      const current = periodAt(window, this.atMs, this.timeZone);
+      return periodAt(window, current.startsAt - 1, this.timeZone).id;
+    };
+    return [previous('day'), previous('week'), previous('month')];
+  }
+}

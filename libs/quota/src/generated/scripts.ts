@@ -1,0 +1,1994 @@
+// Generated from libs/quota/src/lua by tools/generate/10-lua.mjs. Do not edit.
+export const scriptSources = {
+  adjust: `#!lua
+-- Corrects the money of a lease that the reaper had charged, once. Tokens stay as booked: an adjustment event has none.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    lease record
+-- KEYS[3]    sequence number of the shard's last event
+-- KEYS[4]    outbox
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    key prefix of the shard's scope hashes
+-- ARGV[3]    difference of cost, doubles (limbs; negative: the reaper charged too much)
+-- ARGV[4]    adjustment event, JSON
+-- ARGV[5]    id of the adjustment event
+-- ARGV[6]    how long the tombstone is kept, ms
+--
+-- Returns    E + epoch | M (no such lease) | state (not expired) | O + seq
+-- Effects    scope hashes, lease record (tombstone), sequence number, outbox.
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+-- begin lease
+-- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
+-- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
+--   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
+--   7 reserved at  8 lease ms
+--   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
+--  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
+-- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+local lease_format = '<dddddddddddddddddddI4'
+local lease_observed_format = '<dddddd'
+local lease_header_bytes = 1 + 19 * 8 + 4
+
+local function lease_open(record)
+  return { struct.unpack(lease_format, record, 2) }
+end
+
+local function lease_descriptor(record, header)
+  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+end
+-- end lease
+
+local known = redis.call('MGET', KEYS[1], KEYS[2])
+if known[1] ~= ARGV[1] then
+  return 'E' .. (known[1] or '')
+end
+local record = known[2]
+if not record then
+  return 'M'
+end
+local state = string.sub(record, 1, 1)
+if state ~= 'X' then
+  return state
+end
+local high, low = struct.unpack('<dd', ARGV[3])
+local descriptor = lease_descriptor(record, lease_open(record))
+local at = 2
+for _ = 1, descriptor[1] do
+  local key = ARGV[2] .. descriptor[at]
+  local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
+  for field = at + 4 + slots, at + 3 + slots + calendars do
+    local value = redis.call('HGET', key, descriptor[field])
+    if value then
+      local c = calendar_open(value)
+      c[7], c[8] = add(c[7], c[8], high, low)
+      redis.call('HSET', key, descriptor[field], calendar_pack(c))
+    end
+  end
+  at = at + 4 + slots + calendars + rings * 4
+end
+redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
+local seq = redis.call('INCR', KEYS[3])
+redis.call('XADD', KEYS[4], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
+return 'O' .. string.format('%.0f', seq)
+`,
+  admit: `#!lua
+-- Reserves a call at every level of its path, or nothing at all.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    lease record
+-- KEYS[3]    leases (ZSET, score = expiry)
+-- KEYS[4..]  scope hashes, enterprise first, key last
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    plan, msgpack, flat: valid from, valid until, number of scopes, oldest day, week and month to keep; then per
+--            scope: numbers of concurrency, calendar and ring fields and of checks; the fields in that order (for the
+--            enterprise also the policy version's); per ring metric, width, n; per check kind (1 concurrency,
+--            2 calendar, 3 ring), ordinal of its field within the kind, metric, amount (limbs), 1 when hard
+-- ARGV[3]    the call, doubles: policy version, lease ms, window input, window output, budget input, output, cost (limbs)
+-- ARGV[4]    descriptor for settling, msgpack (see includes/release.lua)
+-- ARGV[5]    event draft, JSON
+-- ARGV[6]    lease id
+--
+-- Returns    E + epoch                 the caller's epoch is not the shard's (empty: none)
+--            P + now                   a calendar period has turned: plan again
+--            S + version               the caller's policy is out of date
+--            G + state                 the lease has ended before (voided, settled, expired)
+--            A | D | R + doubles       admitted, admitted before, refused: now, reserved at, expires at, number of limits
+--                                      passed, per such: check, settled + reserved with this call, its reserved part
+--                                      (limbs), wait in ms (-1: not known here); then for A and D per check what is
+--                                      taken now (limbs)
+-- Effects    when admitted: scope hashes, lease record, leases. Otherwise none: every level is read before any is written.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+-- begin ring
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
+-- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+--
+-- Why it never admits more than the amount in any window of W = n * width ms:
+--   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
+--   [(i - n) * width, t], and (i - n) * width <= t - n * width = t - W: everything admitted in (t - W, t] is counted.
+--   A call is admitted only if that count plus its own reservation is within the amount. Take any window of length W and
+--   the last admission t in it: all its admissions lie in (t - W, t], hence their sum is within the amount. QED.
+--   The price is that a reservation counts for up to W + width instead of W: at most 1 / n of throughput.
+--   A refund lowers only the sub-bucket that was charged, or an older one after a clock step, which leaves sooner: the
+--   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
+--   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
+--   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
+local ring_formats = {
+  [10] = '<' .. string.rep('d', 13),
+  [12] = '<' .. string.rep('d', 15),
+}
+
+-- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+local function ring_open(value, width, n, now)
+  local index = math.floor(now / width)
+  local slots = n + 1
+  if not value then
+    local fresh = { now, index }
+    for slot = 3, slots + 2 do
+      fresh[slot] = 0
+    end
+    return fresh, 0
+  end
+  local ring = { struct.unpack(ring_formats[n], value) }
+  local last = ring[2]
+  if index > last then
+    local steps = index - last
+    if steps > slots then
+      steps = slots
+    end
+    for step = 1, steps do
+      ring[3 + (index - steps + step) % slots] = 0
+    end
+    ring[2] = index
+  end
+  local sum = 0
+  for slot = 3, slots + 2 do
+    sum = sum + ring[slot]
+  end
+  if last - index > n then
+    for slot = 3, slots + 2 do
+      ring[slot] = 0
+    end
+    ring[3 + index % slots] = sum
+    ring[2] = index
+  end
+  return ring, sum
+end
+
+local function ring_pack(ring, n)
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+end
+
+local function ring_charge(ring, n, amount)
+  local slot = 3 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
+local function ring_refund(ring, width, n, at, amount)
+  local index = math.floor(at / width)
+  if index > ring[2] or ring[2] - index > n then
+    return
+  end
+  local slot = 3 + index % (n + 1)
+  ring[slot] = math.max(0, ring[slot] - amount)
+end
+
+-- Milliseconds until at least \`excess\` has left the window.
+local function ring_wait(ring, width, n, now, excess)
+  local freed = 0
+  for index = ring[2] - n, ring[2] do
+    freed = freed + ring[3 + index % (n + 1)]
+    if freed >= excess then
+      return (index + n + 1) * width - now
+    end
+  end
+  return -1
+end
+
+-- Cold start: a new window opens with a third of the amount and grows to all of it over its first length, as a token
+-- bucket would that starts at a third. (Once warm, a bucket of capacity N refilled N per window refuses nothing that the
+-- sliding window admits, so no level needs to be stored: see docs/adr/0010.) Returns how much may be counted by \`now\`.
+local function warm_amount(amount, birth, window_ms, now)
+  local age = now - birth
+  if age >= window_ms or amount >= 9007199254740992 then
+    return amount
+  end
+  return math.min(amount, math.ceil(amount / 3) + math.floor(amount * math.max(0, age) / window_ms))
+end
+
+-- Milliseconds until a cold window has warmed to \`wanted\`.
+local function warm_wait(amount, birth, window_ms, now, wanted)
+  return math.max(0, birth + math.ceil((wanted - math.ceil(amount / 3)) * window_ms / amount) - now)
+end
+-- end ring
+-- begin lease
+-- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
+-- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
+--   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
+--   7 reserved at  8 lease ms
+--   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
+--  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
+-- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+local lease_format = '<dddddddddddddddddddI4'
+local lease_observed_format = '<dddddd'
+local lease_header_bytes = 1 + 19 * 8 + 4
+
+local function lease_open(record)
+  return { struct.unpack(lease_format, record, 2) }
+end
+
+local function lease_descriptor(record, header)
+  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+end
+-- end lease
+-- begin prune
+-- Removes calendar fields of periods before the previous one. Called when a scope's first call of a month comes, so that
+-- no job is needed; the previous period stays for the calls that were reserved in it.
+local function prune(key, keep_day, keep_week, keep_month)
+  local fields = redis.call('HKEYS', key)
+  for i = 1, #fields do
+    local period = string.match(fields[i], '^(%d%d%d%d%-[^|]+)')
+    if period then
+      local keep = keep_month
+      if string.match(period, '^%d%d%d%d%-W%d%d\$') then
+        keep = keep_week
+      elseif string.match(period, '^%d%d%d%d%-%d%d%-%d%d\$') then
+        keep = keep_day
+      end
+      if period < keep then
+        redis.call('HDEL', key, fields[i])
+      end
+    end
+  end
+end
+-- end prune
+
+local known = redis.call('MGET', KEYS[1], KEYS[2])
+if known[1] ~= ARGV[1] then
+  return 'E' .. (known[1] or '')
+end
+local earlier = known[2]
+if earlier and string.sub(earlier, 1, 1) ~= 'R' then
+  return 'G' .. string.sub(earlier, 1, 1)
+end
+local now = now_ms()
+local plan = cmsgpack.unpack(ARGV[2])
+if now < plan[1] or now >= plan[2] then
+  return 'P' .. struct.pack('<d', now)
+end
+
+local version, lease_ms, window_in, window_out, in_high, in_low, out_high, out_low, cost_high, cost_low =
+  struct.unpack('<dddddddddd', ARGV[3])
+local one = 1
+if earlier then
+  -- Asked again: look at the same limits, take nothing.
+  one, window_in, window_out = 0, 0, 0
+  in_high, in_low, out_high, out_low, cost_high, cost_low = 0, 0, 0, 0, 0, 0
+end
+local window_ask = { one, window_in + window_out, window_in, window_out }
+local tokens_high, tokens_low = add(in_high, in_low, out_high, out_low)
+local asks = {
+  one > 0,
+  tokens_high + tokens_low > 0,
+  in_high + in_low > 0,
+  out_high + out_low > 0,
+  cost_high + cost_low > 0,
+}
+
+local scopes = plan[3]
+local writes, fresh = {}, {}
+local taken, taken_length = {}, 0
+local passed, passed_length = {}, 0
+local refused = false
+local check_number = 0
+local at = 7
+for scope = 1, scopes do
+  local slots, calendars, rings, checks = plan[at], plan[at + 1], plan[at + 2], plan[at + 3]
+  local first = at + 4
+  local last = first + slots + calendars + rings - 1
+  if scope == 1 then
+    last = last + 1
+  end
+  local values = redis.call('HMGET', KEYS[3 + scope], unpack(plan, first, last))
+  if scope == 1 and tonumber(values[#values] or 0) ~= version then
+    return 'S' .. (values[#values] or '0')
+  end
+  local set = {}
+  local in_flight = {}
+  for slot = 1, slots do
+    in_flight[slot] = (values[slot] or 0) + one
+    set[slot * 2 - 1], set[slot * 2] = plan[first + slot - 1], in_flight[slot]
+  end
+  local records = {}
+  for calendar = 1, calendars do
+    local field = slots + calendar
+    local c = calendar_open(values[field])
+    c[1], c[2] = c[1] + one, c[2] + one
+    c[3], c[4] = add(c[3], c[4], in_high, in_low)
+    c[5], c[6] = add(c[5], c[6], out_high, out_low)
+    c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
+    c[9], c[10] = add(c[9], c[10], in_high, in_low)
+    c[11], c[12] = add(c[11], c[12], out_high, out_low)
+    c[13], c[14] = add(c[13], c[14], cost_high, cost_low)
+    records[calendar] = c
+    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], calendar_pack(c)
+  end
+  if not values[slots + 1] then
+    fresh[#fresh + 1] = KEYS[3 + scope]
+  end
+  at = last + 1
+  local windows, sums = {}, {}
+  for ring = 1, rings do
+    local field = slots + calendars + ring
+    local metric, n = plan[at], plan[at + 2]
+    local window, sum = ring_open(values[field], plan[at + 1], n, now)
+    ring_charge(window, n, window_ask[metric])
+    windows[ring], sums[ring] = window, sum + window_ask[metric]
+    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], ring_pack(window, n)
+    at = at + 3
+  end
+  local ring_parameters = at - rings * 3
+  writes[scope] = set
+
+  for _ = 1, checks do
+    check_number = check_number + 1
+    local kind, ordinal, metric = plan[at], plan[at + 1], plan[at + 2]
+    local limit_high, limit_low, hard = plan[at + 3], plan[at + 4], plan[at + 5]
+    at = at + 6
+    local high, low, wait, over = 0, 0, -1, false
+    if kind == 2 then
+      high, low = calendar_metric(records[ordinal], metric, 0)
+      over = asks[metric] and exceeds(high, low, limit_high, limit_low)
+    elseif kind == 1 then
+      low = in_flight[ordinal]
+      over = one > 0 and exceeds(0, low, limit_high, limit_low)
+    else
+      local window, sum = windows[ordinal], sums[ordinal]
+      local width, n = plan[ring_parameters + ordinal * 3 - 2], plan[ring_parameters + ordinal * 3 - 1]
+      local amount = limit_high * limb + limit_low
+      local allowed = amount
+      if metric == 1 then
+        allowed = warm_amount(amount, window[1], width * n, now)
+      end
+      over = window_ask[metric] > 0 and sum > allowed
+      if over then
+        wait = 0
+        if sum > amount then
+          -- This call's own reservation does not count as something that will leave.
+          ring_charge(window, n, -window_ask[metric])
+          wait = ring_wait(window, width, n, now, sum - amount)
+          ring_charge(window, n, window_ask[metric])
+        end
+        if wait >= 0 and allowed < amount then
+          wait = math.max(wait, warm_wait(amount, window[1], width * n, now, sum))
+        end
+      end
+      sum = sum + amount - allowed
+      high = math.floor(sum / limb)
+      low = sum - high * limb
+    end
+    if one > 0 and (over or (limit_high == 0 and limit_low == 0)) then
+      local reserved_high, reserved_low = 0, 0
+      if kind == 2 then
+        reserved_high, reserved_low = calendar_metric(records[ordinal], metric, 6)
+      end
+      passed[passed_length + 1], passed[passed_length + 2], passed[passed_length + 3] = check_number, high, low
+      passed[passed_length + 4], passed[passed_length + 5], passed[passed_length + 6] =
+        reserved_high, reserved_low, wait
+      passed_length = passed_length + 6
+      refused = refused or hard == 1
+    end
+    taken[taken_length + 1], taken[taken_length + 2] = high, low
+    taken_length = taken_length + 2
+  end
+end
+
+local header = string.rep('d', 4 + passed_length)
+if refused then
+  return 'R' .. struct.pack('<' .. header, now, 0, 0, passed_length / 6, unpack(passed))
+end
+if earlier then
+  local lease = lease_open(earlier)
+  return 'D'
+    .. struct.pack('<' .. header, now, lease[7], lease[1], 0)
+    .. struct.pack('<' .. string.rep('d', taken_length), unpack(taken))
+end
+
+for scope = 1, scopes do
+  redis.call('HSET', KEYS[3 + scope], unpack(writes[scope]))
+end
+for i = 1, #fresh do
+  prune(fresh[i], plan[4], plan[5], plan[6])
+end
+local expires_at = now + lease_ms
+redis.call(
+  'SET',
+  KEYS[2],
+  'R'
+    .. struct.pack(lease_format, expires_at, 0, 0, 0, 0, 0, now, lease_ms, window_in, window_out, 0, 0, 0,
+      in_high, in_low, out_high, out_low, cost_high, cost_low, #ARGV[4])
+    .. ARGV[4]
+    .. ARGV[5]
+)
+redis.call('ZADD', KEYS[3], expires_at, ARGV[6])
+return 'A'
+  .. struct.pack('<' .. header, now, now, expires_at, passed_length / 6, unpack(passed))
+  .. struct.pack('<' .. string.rep('d', taken_length), unpack(taken))
+`,
+  book: `#!lua
+-- Books a call that this shard's data knows nothing of: its lease was lost with an earlier epoch, or it was admitted by
+-- a local engine while Redis was away. Once per id, like a settlement.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    lease record (becomes a tombstone)
+-- KEYS[3]    sequence number of the shard's last event
+-- KEYS[4]    outbox
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    key prefix of the shard's scope hashes
+-- ARGV[3]    what was used, doubles: input, output, cost (limbs)
+-- ARGV[4]    usage event, JSON
+-- ARGV[5]    lease id
+-- ARGV[6]    how long the tombstone is kept, ms
+-- ARGV[7]    descriptor (see includes/release.lua) of the fields to charge, or '' when the counters have it already
+--
+-- Returns    E + epoch | state of the lease (it is known: settle instead, or nothing to do) | O + seq
+-- Effects    calendar fields of the scope hashes, lease record (tombstone), sequence number, outbox. Sliding windows and
+--            slots are left alone: the call is over.
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+-- begin lease
+-- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
+-- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
+--   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
+--   7 reserved at  8 lease ms
+--   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
+--  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
+-- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+local lease_format = '<dddddddddddddddddddI4'
+local lease_observed_format = '<dddddd'
+local lease_header_bytes = 1 + 19 * 8 + 4
+
+local function lease_open(record)
+  return { struct.unpack(lease_format, record, 2) }
+end
+
+local function lease_descriptor(record, header)
+  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+end
+-- end lease
+
+local known = redis.call('MGET', KEYS[1], KEYS[2])
+if known[1] ~= ARGV[1] then
+  return 'E' .. (known[1] or '')
+end
+if known[2] then
+  return string.sub(known[2], 1, 1)
+end
+if ARGV[7] ~= '' then
+  local in_high, in_low, out_high, out_low, cost_high, cost_low = struct.unpack('<dddddd', ARGV[3])
+  local descriptor = cmsgpack.unpack(ARGV[7])
+  local at = 2
+  for _ = 1, descriptor[1] do
+    local key = ARGV[2] .. descriptor[at]
+    local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
+    for field = at + 4 + slots, at + 3 + slots + calendars do
+      local c = calendar_open(redis.call('HGET', key, descriptor[field]))
+      c[1] = c[1] + 1
+      c[3], c[4] = add(c[3], c[4], in_high, in_low)
+      c[5], c[6] = add(c[5], c[6], out_high, out_low)
+      c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
+      redis.call('HSET', key, descriptor[field], calendar_pack(c))
+    end
+    at = at + 4 + slots + calendars + rings * 4
+  end
+end
+redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
+local seq = redis.call('INCR', KEYS[3])
+redis.call('XADD', KEYS[4], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
+return 'O' .. string.format('%.0f', seq)
+`,
+  declare: `#!lua
+-- Declares a new epoch of a shard: from here on its counters are trusted on this server process.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    meta of the shard (hash)
+-- KEYS[3]    sequence number of the shard's last event
+-- KEYS[4]    lock of who rebuilds the shard
+-- ARGV[1]    new epoch
+-- ARGV[2]    token in the lock
+-- ARGV[3]    shard count of the installation
+-- ARGV[4]    epoch and
+-- ARGV[5]    sequence number up to which the counters hold the events of before
+--
+-- Returns    1, or 0 when the lock was lost meanwhile
+-- Effects    epoch, meta; the sequence begins anew; the lock is released.
+
+if redis.call('GET', KEYS[4]) ~= ARGV[2] then
+  return 0
+end
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+redis.call('HSET', KEYS[2], 'run_id', run_id, 'shard_count', ARGV[3], 'counted_epoch', ARGV[4], 'counted_seq', ARGV[5])
+redis.call('SET', KEYS[3], '0')
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('DEL', KEYS[4])
+return 1
+`,
+  expired: `#!lua flags=no-writes
+-- Leases that have run out, longest ago first.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    leases
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    at most how many
+-- ARGV[3]    key prefix of the shard's lease records
+--
+-- Returns    E + epoch | array of id, record, id, record ... (record '' when there is none)
+-- Effects    none.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
+end
+local ids = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now_ms(), 'LIMIT', 0, ARGV[2])
+local found = {}
+for i = 1, #ids do
+  found[i * 2 - 1] = ids[i]
+  found[i * 2] = redis.call('GET', ARGV[3] .. ids[i]) or ''
+end
+return found
+`,
+  extend: `#!lua
+-- The taximeter: reserves more output for a running call, at every level or at none. Hard budgets may refuse; sliding
+-- windows are charged and never refuse, because a running stream is not cut for a rate.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    lease record
+-- KEYS[3]    leases
+-- KEYS[4..]  scope hashes, enterprise first
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    plan of the call's admission (see admit.lua)
+-- ARGV[3]    doubles: output, cost (limbs), observed input, output, observed cost (limbs)
+-- ARGV[4]    lease id
+--
+-- Returns    E + epoch | M (no such lease) | S | V | X (has ended)
+--            A + expires at            granted
+--            R + doubles               refused: now, number of limits passed, per such as in admit.lua
+-- Effects    scope hashes, lease record, leases. When refused only what was observed is noted.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+-- begin ring
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
+-- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+--
+-- Why it never admits more than the amount in any window of W = n * width ms:
+--   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
+--   [(i - n) * width, t], and (i - n) * width <= t - n * width = t - W: everything admitted in (t - W, t] is counted.
+--   A call is admitted only if that count plus its own reservation is within the amount. Take any window of length W and
+--   the last admission t in it: all its admissions lie in (t - W, t], hence their sum is within the amount. QED.
+--   The price is that a reservation counts for up to W + width instead of W: at most 1 / n of throughput.
+--   A refund lowers only the sub-bucket that was charged, or an older one after a clock step, which leaves sooner: the
+--   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
+--   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
+--   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
+local ring_formats = {
+  [10] = '<' .. string.rep('d', 13),
+  [12] = '<' .. string.rep('d', 15),
+}
+
+-- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+local function ring_open(value, width, n, now)
+  local index = math.floor(now / width)
+  local slots = n + 1
+  if not value then
+    local fresh = { now, index }
+    for slot = 3, slots + 2 do
+      fresh[slot] = 0
+    end
+    return fresh, 0
+  end
+  local ring = { struct.unpack(ring_formats[n], value) }
+  local last = ring[2]
+  if index > last then
+    local steps = index - last
+    if steps > slots then
+      steps = slots
+    end
+    for step = 1, steps do
+      ring[3 + (index - steps + step) % slots] = 0
+    end
+    ring[2] = index
+  end
+  local sum = 0
+  for slot = 3, slots + 2 do
+    sum = sum + ring[slot]
+  end
+  if last - index > n then
+    for slot = 3, slots + 2 do
+      ring[slot] = 0
+    end
+    ring[3 + index % slots] = sum
+    ring[2] = index
+  end
+  return ring, sum
+end
+
+local function ring_pack(ring, n)
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+end
+
+local function ring_charge(ring, n, amount)
+  local slot = 3 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
+local function ring_refund(ring, width, n, at, amount)
+  local index = math.floor(at / width)
+  if index > ring[2] or ring[2] - index > n then
+    return
+  end
+  local slot = 3 + index % (n + 1)
+  ring[slot] = math.max(0, ring[slot] - amount)
+end
+
+-- Milliseconds until at least \`excess\` has left the window.
+local function ring_wait(ring, width, n, now, excess)
+  local freed = 0
+  for index = ring[2] - n, ring[2] do
+    freed = freed + ring[3 + index % (n + 1)]
+    if freed >= excess then
+      return (index + n + 1) * width - now
+    end
+  end
+  return -1
+end
+
+-- Cold start: a new window opens with a third of the amount and grows to all of it over its first length, as a token
+-- bucket would that starts at a third. (Once warm, a bucket of capacity N refilled N per window refuses nothing that the
+-- sliding window admits, so no level needs to be stored: see docs/adr/0010.) Returns how much may be counted by \`now\`.
+local function warm_amount(amount, birth, window_ms, now)
+  local age = now - birth
+  if age >= window_ms or amount >= 9007199254740992 then
+    return amount
+  end
+  return math.min(amount, math.ceil(amount / 3) + math.floor(amount * math.max(0, age) / window_ms))
+end
+
+-- Milliseconds until a cold window has warmed to \`wanted\`.
+local function warm_wait(amount, birth, window_ms, now, wanted)
+  return math.max(0, birth + math.ceil((wanted - math.ceil(amount / 3)) * window_ms / amount) - now)
+end
+-- end ring
+-- begin lease
+-- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
+-- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
+--   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
+--   7 reserved at  8 lease ms
+--   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
+--  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
+-- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+local lease_format = '<dddddddddddddddddddI4'
+local lease_observed_format = '<dddddd'
+local lease_header_bytes = 1 + 19 * 8 + 4
+
+local function lease_open(record)
+  return { struct.unpack(lease_format, record, 2) }
+end
+
+local function lease_descriptor(record, header)
+  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+end
+-- end lease
+
+local known = redis.call('MGET', KEYS[1], KEYS[2])
+if known[1] ~= ARGV[1] then
+  return 'E' .. (known[1] or '')
+end
+local record = known[2]
+if not record then
+  return 'M'
+end
+local state = string.sub(record, 1, 1)
+if state ~= 'R' then
+  return state
+end
+local now = now_ms()
+local plan = cmsgpack.unpack(ARGV[2])
+local out_high, out_low, cost_high, cost_low, seen_in, seen_out, seen_cost_high, seen_cost_low =
+  struct.unpack('<dddddddd', ARGV[3])
+local output = out_high * limb + out_low
+local lease = lease_open(record)
+local expires_at = math.max(lease[1], now + lease[8])
+-- Requests and input do not grow.
+local asks = { false, output > 0, false, output > 0, cost_high + cost_low > 0 }
+local grows = { false, true, false, true }
+
+local writes = {}
+local passed, passed_length = {}, 0
+local refused = false
+local check_number = 0
+local at = 7
+for scope = 1, plan[3] do
+  local slots, calendars, rings, checks = plan[at], plan[at + 1], plan[at + 2], plan[at + 3]
+  local first = at + 4
+  local last = first + slots + calendars + rings - 1
+  local values = redis.call('HMGET', KEYS[3 + scope], unpack(plan, first, last))
+  at = last + 1
+  if scope == 1 then
+    at = at + 1
+  end
+  local set, length = {}, 0
+  local records = {}
+  for calendar = 1, calendars do
+    local field = slots + calendar
+    local c = calendar_open(values[field])
+    c[5], c[6] = add(c[5], c[6], out_high, out_low)
+    c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
+    c[11], c[12] = add(c[11], c[12], out_high, out_low)
+    c[13], c[14] = add(c[13], c[14], cost_high, cost_low)
+    records[calendar] = c
+    if values[field] then
+      set[length + 1], set[length + 2] = plan[first + field - 1], calendar_pack(c)
+      length = length + 2
+    end
+  end
+  for ring = 1, rings do
+    local field = slots + calendars + ring
+    local metric, width, n = plan[at], plan[at + 1], plan[at + 2]
+    if grows[metric] and values[field] then
+      local window = ring_open(values[field], width, n, now)
+      ring_charge(window, n, output)
+      set[length + 1], set[length + 2] = plan[first + field - 1], ring_pack(window, n)
+      length = length + 2
+    end
+    at = at + 3
+  end
+  writes[scope] = set
+  for _ = 1, checks do
+    check_number = check_number + 1
+    local kind, ordinal, metric = plan[at], plan[at + 1], plan[at + 2]
+    local limit_high, limit_low, hard = plan[at + 3], plan[at + 4], plan[at + 5]
+    at = at + 6
+    if kind == 2 and hard == 1 and asks[metric] then
+      local high, low = calendar_metric(records[ordinal], metric, 0)
+      if exceeds(high, low, limit_high, limit_low) then
+        local reserved_high, reserved_low = calendar_metric(records[ordinal], metric, 6)
+        passed[passed_length + 1], passed[passed_length + 2], passed[passed_length + 3] = check_number, high, low
+        passed[passed_length + 4], passed[passed_length + 5], passed[passed_length + 6] =
+          reserved_high, reserved_low, -1
+        passed_length = passed_length + 6
+        refused = true
+      end
+    end
+  end
+end
+
+local observed = { 1, seen_in, seen_out, seen_cost_high, seen_cost_low }
+if refused then
+  redis.call('SETRANGE', KEYS[2], 1, struct.pack(lease_observed_format, lease[1], unpack(observed)))
+  return 'R' .. struct.pack('<' .. string.rep('d', 2 + passed_length), now, passed_length / 6, unpack(passed))
+end
+for scope = 1, plan[3] do
+  if #writes[scope] > 0 then
+    redis.call('HSET', KEYS[3 + scope], unpack(writes[scope]))
+  end
+end
+lease[1], lease[2], lease[3], lease[4], lease[5], lease[6] = expires_at, unpack(observed)
+lease[11], lease[12], lease[13] = lease[11] + output, now, output
+lease[16], lease[17] = add(lease[16], lease[17], out_high, out_low)
+lease[18], lease[19] = add(lease[18], lease[19], cost_high, cost_low)
+redis.call('SETRANGE', KEYS[2], 1, struct.pack(lease_format, unpack(lease, 1, 20)))
+redis.call('ZADD', KEYS[3], 'XX', expires_at, ARGV[4])
+return 'A' .. struct.pack('<d', expires_at)
+`,
+  fence: `#!lua
+-- What a caller needs to know before it trusts a shard: its epoch, and whether this server process is the one that the
+-- epoch was declared on. A restarted or failed-over server may have lost its last seconds.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    meta of the shard (hash)
+-- KEYS[3]    sequence number of the shard's last event
+--
+-- Returns    array: epoch or '', '1' when the epoch was declared on this server process, else '0', shard count or '',
+--            run id of this server process, sequence number of the shard's last event, and the epoch and sequence
+--            number up to which the counters hold the events of earlier epochs
+-- Effects    none.
+
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local meta = redis.call('HMGET', KEYS[2], 'run_id', 'shard_count', 'counted_epoch', 'counted_seq')
+return {
+  redis.call('GET', KEYS[1]) or '',
+  meta[1] == run_id and '1' or '0',
+  meta[2] or '',
+  run_id,
+  redis.call('GET', KEYS[3]) or '0',
+  meta[3] or '',
+  meta[4] or '0',
+}
+`,
+  peek: `#!lua flags=no-writes
+-- Counters of several scopes at one instant.
+--
+-- KEYS[1]    epoch
+-- KEYS[2..]  scope hashes
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    doubles: valid from, valid until (of the calendar fields)
+-- ARGV[3..]  per scope its fields, msgpack
+--
+-- Returns    E + epoch | P + now | array of now (doubles) and per scope the values of its fields
+-- Effects    none.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
+end
+local now = now_ms()
+local from, till = struct.unpack('<dd', ARGV[2])
+if now < from or now >= till then
+  return 'P' .. struct.pack('<d', now)
+end
+local result = { struct.pack('<d', now) }
+for i = 2, #KEYS do
+  result[i] = redis.call('HMGET', KEYS[i], unpack(cmsgpack.unpack(ARGV[i + 1])))
+end
+return result
+`,
+  publish: `#!lua
+-- Writes an enterprise's policy documents, bumps its version and announces it.
+--
+-- KEYS[1]    scope hash of the enterprise (holds the version, so that admit needs no extra read)
+-- KEYS[2]    documents of the enterprise (hash)
+-- ARGV[1]    enterprise id
+-- ARGV[2]    channel
+-- ARGV[3]    '1' replaces all documents, '0' changes some
+-- ARGV[4]    enterprise document or ''
+-- ARGV[5]    number of node documents; then id and document of each; then ids of nodes to remove
+--
+-- Returns    the new version
+-- Effects    both hashes, a message "enterprise version" on the channel.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+
+-- Versions grow with the clock, so that they never repeat, even when Redis has lost the last one.
+local before = tonumber(redis.call('HGET', KEYS[1], 'v') or '0')
+local version = string.format('%.0f', math.max(before + 1, now_ms()))
+if ARGV[3] == '1' then
+  redis.call('DEL', KEYS[2])
+end
+if ARGV[4] ~= '' then
+  redis.call('HSET', KEYS[2], 'enterprise', ARGV[4], 'enterprise_version', version)
+end
+local nodes = tonumber(ARGV[5])
+for i = 1, nodes do
+  redis.call('HSET', KEYS[2], 'node:' .. ARGV[4 + 2 * i], ARGV[5 + 2 * i])
+end
+for i = 6 + 2 * nodes, #ARGV do
+  redis.call('HDEL', KEYS[2], 'node:' .. ARGV[i])
+end
+redis.call('HSET', KEYS[1], 'v', version)
+redis.call('PUBLISH', ARGV[2], ARGV[1] .. ' ' .. version)
+return version
+`,
+  renew: `#!lua
+-- Heartbeats of many leases of one shard.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    leases
+-- KEYS[3..]  lease records
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    doubles per lease: lease ms, observed? (0/1), observed input, output, observed cost (limbs)
+-- ARGV[3..]  lease ids
+--
+-- Returns    E + epoch | A + one character per lease, 1 when it is alive, else 0
+-- Effects    lease records, leases.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+-- begin lease
+-- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
+-- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
+--   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
+--   7 reserved at  8 lease ms
+--   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
+--  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
+-- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+local lease_format = '<dddddddddddddddddddI4'
+local lease_observed_format = '<dddddd'
+local lease_header_bytes = 1 + 19 * 8 + 4
+
+local function lease_open(record)
+  return { struct.unpack(lease_format, record, 2) }
+end
+
+local function lease_descriptor(record, header)
+  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+end
+-- end lease
+
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
+end
+local now = now_ms()
+local alive = {}
+for i = 3, #KEYS do
+  local number = i - 2
+  if redis.call('GETRANGE', KEYS[i], 0, 0) == 'R' then
+    local lease_ms, observed, input, output, cost_high, cost_low =
+      struct.unpack(lease_observed_format, ARGV[2], (number - 1) * 48 + 1)
+    local expires_at = now + lease_ms
+    if observed == 1 then
+      redis.call('SETRANGE', KEYS[i], 1,
+        struct.pack(lease_observed_format, expires_at, 1, input, output, cost_high, cost_low))
+    else
+      redis.call('SETRANGE', KEYS[i], 1, struct.pack('<d', expires_at))
+    end
+    redis.call('ZADD', KEYS[2], 'XX', expires_at, ARGV[number + 2])
+    alive[number] = '1'
+  else
+    alive[number] = '0'
+  end
+end
+return 'A' .. table.concat(alive)
+`,
+  resolve: `#!lua flags=no-writes
+-- The documents on a user's path, all of one version.
+--
+-- KEYS[1]    scope hash of the enterprise
+-- KEYS[2]    documents of the enterprise
+-- ARGV[1]    user id
+-- ARGV[2]    version of the enterprise document that the caller has
+-- ARGV[3]    how many nodes a path can have
+--
+-- Returns    array: version or '', version of the enterprise document or '', that document ('' when the caller has it),
+--            then the node documents, user first; fewer than the path has when one is missing
+-- Effects    none.
+
+local version = redis.call('HGET', KEYS[1], 'v') or ''
+local enterprise = redis.call('HMGET', KEYS[2], 'enterprise_version', 'enterprise')
+local result = { version, enterprise[1] or '', '' }
+if enterprise[1] and enterprise[1] ~= ARGV[2] then
+  result[3] = enterprise[2]
+end
+local id = ARGV[1]
+for _ = 1, tonumber(ARGV[3]) do
+  local document = redis.call('HGET', KEYS[2], 'node:' .. id)
+  if not document then
+    break
+  end
+  result[#result + 1] = document
+  id = cjson.decode(document).parentId
+  if id == cjson.null then
+    break
+  end
+end
+return result
+`,
+  seed: `#!lua
+-- Raises calendar counters to what the ledger has booked. What is settled here is never lowered: the ledger lags, and a
+-- counter that was not kept for a while has gaps; the larger of the two is nearer to the truth. Reservations stay.
+--
+-- KEYS[1]    scope hash
+-- ARGV[1]    number of records; then field and record (see includes/calendar.lua) of each
+--
+-- Returns    number of fields written
+-- Effects    scope hash.
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+
+local set, length = {}, 0
+for i = 1, tonumber(ARGV[1]) do
+  local field = ARGV[i * 2]
+  local seed = calendar_open(ARGV[i * 2 + 1])
+  local c = calendar_open(redis.call('HGET', KEYS[1], field))
+  c[1] = math.max(c[1] - c[2], seed[1]) + c[2]
+  for at = 3, 7, 2 do
+    local high, low = subtract(c[at], c[at + 1], c[at + 6], c[at + 7])
+    if exceeds(seed[at], seed[at + 1], high, low) then
+      high, low = seed[at], seed[at + 1]
+    end
+    c[at], c[at + 1] = add(high, low, c[at + 6], c[at + 7])
+  end
+  set[length + 1], set[length + 2] = field, calendar_pack(c)
+  length = length + 2
+end
+if length > 0 then
+  redis.call('HSET', KEYS[1], unpack(set))
+end
+return length / 2
+`,
+  settle: `#!lua
+-- Ends a lease with what the call really used: counters, slot, sequence number and usage event in one step.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    lease record
+-- KEYS[3]    leases
+-- KEYS[4]    sequence number of the shard's last event
+-- KEYS[5]    outbox (stream)
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    key prefix of the shard's scope hashes
+-- ARGV[3]    what was used, doubles: input, output, cost (limbs)
+-- ARGV[4]    usage event, JSON
+-- ARGV[5]    lease id
+-- ARGV[6]    how long the tombstone is kept, ms
+-- ARGV[7]    '1' when the reaper settles: only if the lease has run out, and its late settlement stays possible
+--
+-- Returns    E + epoch        the caller's epoch is not the shard's
+--            M                no such lease
+--            N                not run out yet (reaper only)
+--            S | V            settled before, voided before
+--            X + doubles      expired before: instant of the reservation, charged input, output, cost (limbs)
+--            O + seq          done
+-- Effects    scope hashes, lease record (tombstone), leases, sequence number, outbox.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+-- begin ring
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
+-- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+--
+-- Why it never admits more than the amount in any window of W = n * width ms:
+--   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
+--   [(i - n) * width, t], and (i - n) * width <= t - n * width = t - W: everything admitted in (t - W, t] is counted.
+--   A call is admitted only if that count plus its own reservation is within the amount. Take any window of length W and
+--   the last admission t in it: all its admissions lie in (t - W, t], hence their sum is within the amount. QED.
+--   The price is that a reservation counts for up to W + width instead of W: at most 1 / n of throughput.
+--   A refund lowers only the sub-bucket that was charged, or an older one after a clock step, which leaves sooner: the
+--   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
+--   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
+--   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
+local ring_formats = {
+  [10] = '<' .. string.rep('d', 13),
+  [12] = '<' .. string.rep('d', 15),
+}
+
+-- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+local function ring_open(value, width, n, now)
+  local index = math.floor(now / width)
+  local slots = n + 1
+  if not value then
+    local fresh = { now, index }
+    for slot = 3, slots + 2 do
+      fresh[slot] = 0
+    end
+    return fresh, 0
+  end
+  local ring = { struct.unpack(ring_formats[n], value) }
+  local last = ring[2]
+  if index > last then
+    local steps = index - last
+    if steps > slots then
+      steps = slots
+    end
+    for step = 1, steps do
+      ring[3 + (index - steps + step) % slots] = 0
+    end
+    ring[2] = index
+  end
+  local sum = 0
+  for slot = 3, slots + 2 do
+    sum = sum + ring[slot]
+  end
+  if last - index > n then
+    for slot = 3, slots + 2 do
+      ring[slot] = 0
+    end
+    ring[3 + index % slots] = sum
+    ring[2] = index
+  end
+  return ring, sum
+end
+
+local function ring_pack(ring, n)
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+end
+
+local function ring_charge(ring, n, amount)
+  local slot = 3 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
+local function ring_refund(ring, width, n, at, amount)
+  local index = math.floor(at / width)
+  if index > ring[2] or ring[2] - index > n then
+    return
+  end
+  local slot = 3 + index % (n + 1)
+  ring[slot] = math.max(0, ring[slot] - amount)
+end
+
+-- Milliseconds until at least \`excess\` has left the window.
+local function ring_wait(ring, width, n, now, excess)
+  local freed = 0
+  for index = ring[2] - n, ring[2] do
+    freed = freed + ring[3 + index % (n + 1)]
+    if freed >= excess then
+      return (index + n + 1) * width - now
+    end
+  end
+  return -1
+end
+
+-- Cold start: a new window opens with a third of the amount and grows to all of it over its first length, as a token
+-- bucket would that starts at a third. (Once warm, a bucket of capacity N refilled N per window refuses nothing that the
+-- sliding window admits, so no level needs to be stored: see docs/adr/0010.) Returns how much may be counted by \`now\`.
+local function warm_amount(amount, birth, window_ms, now)
+  local age = now - birth
+  if age >= window_ms or amount >= 9007199254740992 then
+    return amount
+  end
+  return math.min(amount, math.ceil(amount / 3) + math.floor(amount * math.max(0, age) / window_ms))
+end
+
+-- Milliseconds until a cold window has warmed to \`wanted\`.
+local function warm_wait(amount, birth, window_ms, now, wanted)
+  return math.max(0, birth + math.ceil((wanted - math.ceil(amount / 3)) * window_ms / amount) - now)
+end
+-- end ring
+-- begin lease
+-- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
+-- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
+--   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
+--   7 reserved at  8 lease ms
+--   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
+--  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
+-- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+local lease_format = '<dddddddddddddddddddI4'
+local lease_observed_format = '<dddddd'
+local lease_header_bytes = 1 + 19 * 8 + 4
+
+local function lease_open(record)
+  return { struct.unpack(lease_format, record, 2) }
+end
+
+local function lease_descriptor(record, header)
+  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+end
+-- end lease
+-- begin release
+-- Ends a reservation at every level: corrects all counters from what was reserved to what was used and frees the slot.
+-- The descriptor in the lease record says which fields were charged: number of scopes, then per scope its id, the
+-- numbers of concurrency, calendar and ring fields, the concurrency and calendar fields, and per ring its field,
+-- metric, width and n. Limits that came or went since the reservation change nothing here.
+-- \`used\` has input and output tokens and cost as limbs and requests (1, or 0 for a void).
+local function release(scope_prefix, record, header, now, used)
+  local descriptor = lease_descriptor(record, header)
+  local in_high, in_low = subtract(used.in_high, used.in_low, header[14], header[15])
+  local out_high, out_low = subtract(used.out_high, used.out_low, header[16], header[17])
+  local cost_high, cost_low = subtract(used.cost_high, used.cost_low, header[18], header[19])
+  local input = used.in_high * limb + used.in_low - header[9]
+  local output = used.out_high * limb + used.out_low - header[10] - header[11]
+  local window_change = { used.requests - 1, input + output, input, output }
+  local at = 2
+  for _ = 1, descriptor[1] do
+    local key = scope_prefix .. descriptor[at]
+    local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
+    at = at + 4
+    local fields = { unpack(descriptor, at, at + slots + calendars - 1) }
+    at = at + slots + calendars
+    for ring = 1, rings do
+      fields[slots + calendars + ring] = descriptor[at + (ring - 1) * 4]
+    end
+    local values = redis.call('HMGET', key, unpack(fields))
+    local set, length = {}, 0
+    for slot = 1, slots do
+      if values[slot] then
+        set[length + 1], set[length + 2] = fields[slot], math.max(0, values[slot] - 1)
+        length = length + 2
+      end
+    end
+    for field = slots + 1, slots + calendars do
+      -- A field that is gone belongs to a period that is over and booked.
+      if values[field] then
+        local c = calendar_open(values[field])
+        c[1] = c[1] + used.requests - 1
+        c[2] = c[2] - 1
+        c[3], c[4] = add(c[3], c[4], in_high, in_low)
+        c[5], c[6] = add(c[5], c[6], out_high, out_low)
+        c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
+        c[9], c[10] = subtract(c[9], c[10], header[14], header[15])
+        c[11], c[12] = subtract(c[11], c[12], header[16], header[17])
+        c[13], c[14] = subtract(c[13], c[14], header[18], header[19])
+        set[length + 1], set[length + 2] = fields[field], calendar_pack(c)
+        length = length + 2
+      end
+    end
+    for ring = 1, rings do
+      local field, metric = descriptor[at], descriptor[at + 1]
+      local width, n = descriptor[at + 2], descriptor[at + 3]
+      at = at + 4
+      local value = values[slots + calendars + ring]
+      local change = window_change[metric]
+      if value and change ~= 0 then
+        local window = ring_open(value, width, n, now)
+        if change > 0 then
+          ring_charge(window, n, change)
+        else
+          -- What the last extension took comes back first, to where it was charged; the rest to the reservation's.
+          local from_extension = 0
+          if metric == 2 or metric == 4 then
+            from_extension = math.min(-change, header[13])
+          end
+          if from_extension > 0 then
+            ring_refund(window, width, n, header[12], from_extension)
+          end
+          ring_refund(window, width, n, header[7], -change - from_extension)
+        end
+        set[length + 1], set[length + 2] = field, ring_pack(window, n)
+        length = length + 2
+      end
+    end
+    if length > 0 then
+      redis.call('HSET', key, unpack(set))
+    end
+  end
+end
+-- end release
+
+local known = redis.call('MGET', KEYS[1], KEYS[2])
+if known[1] ~= ARGV[1] then
+  return 'E' .. (known[1] or '')
+end
+local record = known[2]
+local reaping = ARGV[7] == '1'
+if reaping and (not record or string.sub(record, 1, 1) ~= 'R') then
+  -- Nothing to reap: take it off the list, so that it cannot stand in the way of others.
+  redis.call('ZREM', KEYS[3], ARGV[5])
+end
+if not record then
+  return 'M'
+end
+local state = string.sub(record, 1, 1)
+if state == 'X' then
+  local header = lease_open(record)
+  return 'X' .. struct.pack('<ddddd', header[7], header[3], header[4], header[5], header[6])
+elseif state ~= 'R' then
+  return state
+end
+local header = lease_open(record)
+local now = now_ms()
+if reaping and header[1] > now then
+  return 'N'
+end
+local in_high, in_low, out_high, out_low, cost_high, cost_low = struct.unpack('<dddddd', ARGV[3])
+release(ARGV[2], record, header, now, {
+  requests = 1,
+  in_high = in_high,
+  in_low = in_low,
+  out_high = out_high,
+  out_low = out_low,
+  cost_high = cost_high,
+  cost_low = cost_low,
+})
+redis.call('ZREM', KEYS[3], ARGV[5])
+if reaping then
+  -- The charge stays with the record, so that a settlement that comes after all can correct it.
+  local charged = struct.pack(lease_observed_format, header[1], 1, in_high * limb + in_low, out_high * limb + out_low,
+    cost_high, cost_low)
+  local expired = 'X' .. charged .. string.sub(record, 2 + #charged, lease_header_bytes + header[20])
+  redis.call('SET', KEYS[2], expired, 'PX', ARGV[6])
+else
+  redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
+end
+local seq = redis.call('INCR', KEYS[4])
+redis.call('XADD', KEYS[5], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
+return 'O' .. string.format('%.0f', seq)
+`,
+  void: `#!lua
+-- Undoes a reservation whose call never reached an upstream. Leaves a tombstone, also when the lease is not there yet:
+-- an admit that timed out at the caller may still be on its way.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    lease record
+-- KEYS[3]    leases
+-- ARGV[1]    epoch that the caller knows
+-- ARGV[2]    key prefix of the shard's scope hashes
+-- ARGV[3]    lease id
+-- ARGV[4]    how long the tombstone is kept, ms
+--
+-- Returns    E + epoch | V (voided now or before) | S | X (ended otherwise: nothing changed)
+-- Effects    scope hashes, lease record (tombstone), leases.
+-- begin clock
+-- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
+-- Tests replace this include with a movable clock; what ships has no way to set the time.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- end clock
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+-- begin ring
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
+-- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+--
+-- Why it never admits more than the amount in any window of W = n * width ms:
+--   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
+--   [(i - n) * width, t], and (i - n) * width <= t - n * width = t - W: everything admitted in (t - W, t] is counted.
+--   A call is admitted only if that count plus its own reservation is within the amount. Take any window of length W and
+--   the last admission t in it: all its admissions lie in (t - W, t], hence their sum is within the amount. QED.
+--   The price is that a reservation counts for up to W + width instead of W: at most 1 / n of throughput.
+--   A refund lowers only the sub-bucket that was charged, or an older one after a clock step, which leaves sooner: the
+--   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
+--   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
+--   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
+local ring_formats = {
+  [10] = '<' .. string.rep('d', 13),
+  [12] = '<' .. string.rep('d', 15),
+}
+
+-- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+local function ring_open(value, width, n, now)
+  local index = math.floor(now / width)
+  local slots = n + 1
+  if not value then
+    local fresh = { now, index }
+    for slot = 3, slots + 2 do
+      fresh[slot] = 0
+    end
+    return fresh, 0
+  end
+  local ring = { struct.unpack(ring_formats[n], value) }
+  local last = ring[2]
+  if index > last then
+    local steps = index - last
+    if steps > slots then
+      steps = slots
+    end
+    for step = 1, steps do
+      ring[3 + (index - steps + step) % slots] = 0
+    end
+    ring[2] = index
+  end
+  local sum = 0
+  for slot = 3, slots + 2 do
+    sum = sum + ring[slot]
+  end
+  if last - index > n then
+    for slot = 3, slots + 2 do
+      ring[slot] = 0
+    end
+    ring[3 + index % slots] = sum
+    ring[2] = index
+  end
+  return ring, sum
+end
+
+local function ring_pack(ring, n)
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+end
+
+local function ring_charge(ring, n, amount)
+  local slot = 3 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
+local function ring_refund(ring, width, n, at, amount)
+  local index = math.floor(at / width)
+  if index > ring[2] or ring[2] - index > n then
+    return
+  end
+  local slot = 3 + index % (n + 1)
+  ring[slot] = math.max(0, ring[slot] - amount)
+end
+
+-- Milliseconds until at least \`excess\` has left the window.
+local function ring_wait(ring, width, n, now, excess)
+  local freed = 0
+  for index = ring[2] - n, ring[2] do
+    freed = freed + ring[3 + index % (n + 1)]
+    if freed >= excess then
+      return (index + n + 1) * width - now
+    end
+  end
+  return -1
+end
+
+-- Cold start: a new window opens with a third of the amount and grows to all of it over its first length, as a token
+-- bucket would that starts at a third. (Once warm, a bucket of capacity N refilled N per window refuses nothing that the
+-- sliding window admits, so no level needs to be stored: see docs/adr/0010.) Returns how much may be counted by \`now\`.
+local function warm_amount(amount, birth, window_ms, now)
+  local age = now - birth
+  if age >= window_ms or amount >= 9007199254740992 then
+    return amount
+  end
+  return math.min(amount, math.ceil(amount / 3) + math.floor(amount * math.max(0, age) / window_ms))
+end
+
+-- Milliseconds until a cold window has warmed to \`wanted\`.
+local function warm_wait(amount, birth, window_ms, now, wanted)
+  return math.max(0, birth + math.ceil((wanted - math.ceil(amount / 3)) * window_ms / amount) - now)
+end
+-- end ring
+-- begin lease
+-- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
+-- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
+--   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
+--   7 reserved at  8 lease ms
+--   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
+--  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
+-- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+local lease_format = '<dddddddddddddddddddI4'
+local lease_observed_format = '<dddddd'
+local lease_header_bytes = 1 + 19 * 8 + 4
+
+local function lease_open(record)
+  return { struct.unpack(lease_format, record, 2) }
+end
+
+local function lease_descriptor(record, header)
+  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+end
+-- end lease
+-- begin release
+-- Ends a reservation at every level: corrects all counters from what was reserved to what was used and frees the slot.
+-- The descriptor in the lease record says which fields were charged: number of scopes, then per scope its id, the
+-- numbers of concurrency, calendar and ring fields, the concurrency and calendar fields, and per ring its field,
+-- metric, width and n. Limits that came or went since the reservation change nothing here.
+-- \`used\` has input and output tokens and cost as limbs and requests (1, or 0 for a void).
+local function release(scope_prefix, record, header, now, used)
+  local descriptor = lease_descriptor(record, header)
+  local in_high, in_low = subtract(used.in_high, used.in_low, header[14], header[15])
+  local out_high, out_low = subtract(used.out_high, used.out_low, header[16], header[17])
+  local cost_high, cost_low = subtract(used.cost_high, used.cost_low, header[18], header[19])
+  local input = used.in_high * limb + used.in_low - header[9]
+  local output = used.out_high * limb + used.out_low - header[10] - header[11]
+  local window_change = { used.requests - 1, input + output, input, output }
+  local at = 2
+  for _ = 1, descriptor[1] do
+    local key = scope_prefix .. descriptor[at]
+    local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
+    at = at + 4
+    local fields = { unpack(descriptor, at, at + slots + calendars - 1) }
+    at = at + slots + calendars
+    for ring = 1, rings do
+      fields[slots + calendars + ring] = descriptor[at + (ring - 1) * 4]
+    end
+    local values = redis.call('HMGET', key, unpack(fields))
+    local set, length = {}, 0
+    for slot = 1, slots do
+      if values[slot] then
+        set[length + 1], set[length + 2] = fields[slot], math.max(0, values[slot] - 1)
+        length = length + 2
+      end
+    end
+    for field = slots + 1, slots + calendars do
+      -- A field that is gone belongs to a period that is over and booked.
+      if values[field] then
+        local c = calendar_open(values[field])
+        c[1] = c[1] + used.requests - 1
+        c[2] = c[2] - 1
+        c[3], c[4] = add(c[3], c[4], in_high, in_low)
+        c[5], c[6] = add(c[5], c[6], out_high, out_low)
+        c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
+        c[9], c[10] = subtract(c[9], c[10], header[14], header[15])
+        c[11], c[12] = subtract(c[11], c[12], header[16], header[17])
+        c[13], c[14] = subtract(c[13], c[14], header[18], header[19])
+        set[length + 1], set[length + 2] = fields[field], calendar_pack(c)
+        length = length + 2
+      end
+    end
+    for ring = 1, rings do
+      local field, metric = descriptor[at], descriptor[at + 1]
+      local width, n = descriptor[at + 2], descriptor[at + 3]
+      at = at + 4
+      local value = values[slots + calendars + ring]
+      local change = window_change[metric]
+      if value and change ~= 0 then
+        local window = ring_open(value, width, n, now)
+        if change > 0 then
+          ring_charge(window, n, change)
+        else
+          -- What the last extension took comes back first, to where it was charged; the rest to the reservation's.
+          local from_extension = 0
+          if metric == 2 or metric == 4 then
+            from_extension = math.min(-change, header[13])
+          end
+          if from_extension > 0 then
+            ring_refund(window, width, n, header[12], from_extension)
+          end
+          ring_refund(window, width, n, header[7], -change - from_extension)
+        end
+        set[length + 1], set[length + 2] = field, ring_pack(window, n)
+        length = length + 2
+      end
+    end
+    if length > 0 then
+      redis.call('HSET', key, unpack(set))
+    end
+  end
+end
+-- end release
+
+local known = redis.call('MGET', KEYS[1], KEYS[2])
+if known[1] ~= ARGV[1] then
+  return 'E' .. (known[1] or '')
+end
+local record = known[2]
+if record then
+  local state = string.sub(record, 1, 1)
+  if state ~= 'R' then
+    return state
+  end
+  release(ARGV[2], record, lease_open(record), now_ms(), {
+    requests = 0,
+    in_high = 0,
+    in_low = 0,
+    out_high = 0,
+    out_low = 0,
+    cost_high = 0,
+    cost_low = 0,
+  })
+  redis.call('ZREM', KEYS[3], ARGV[3])
+end
+redis.call('SET', KEYS[2], 'V', 'PX', ARGV[4])
+return 'V'
+`,
+};

@@ -1,0 +1,149 @@
+import { newId, shardOf } from '@weir/domain';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { PolicyPublisher } from './policy-publisher.js';
+import { PolicyStore } from './policy-store.js';
+import { policyDocuments } from './testbed/policy-documents.js';
+import {
+  admitted,
+  callOf,
+  createTestbed,
+  limit,
+  refused,
+  requiredUrl,
+  type Testbed,
+} from './testbed/quota-testbed.js';
+
+const servers = [
+  { name: 'one Redis', variable: 'WEIR_TEST_REDIS_URL', cluster: false },
+  { name: 'Redis Cluster', variable: 'WEIR_TEST_REDIS_CLUSTER_URL', cluster: true },
+];
+
+describe.each(servers)('the policy store on $name', ({ variable, cluster }) => {
+  let bed: Testbed;
+  let publisher: PolicyPublisher;
+  const stores: PolicyStore[] = [];
+  const open = (): PolicyStore => {
+    const store = new PolicyStore(bed.redis);
+    stores.push(store);
+    return store;
+  };
+
+  beforeAll(async () => {
+    bed = await createTestbed({ url: requiredUrl(variable, process.env[variable]), cluster });
+    publisher = new PolicyPublisher(bed.redis);
+  });
+  afterEach(async () => {
+    await Promise.all(stores.splice(0).map((store) => store.stop()));
+  });
+  afterAll(() => bed.close());
+
+  it('joins a key’s documents into its path, enterprise first', async () => {
+    const documents = policyDocuments([
+      limit({ metric: 'requests', window: 'minute', amount: 60 }),
+    ]);
+    const version = await publisher.republish(documents);
+    const policy = await open().resolve(documents.sha256);
+    expect(policy).toMatchObject({ version, active: true });
+    expect(policy?.path.map(({ level }) => level)).toEqual([
+      'enterprise',
+      'department',
+      'user',
+      'key',
+    ]);
+    expect(policy?.path[3]?.limits).toMatchObject([{ amount: 60n }]);
+  });
+
+  it('does not know a key that was never published, nor one whose path is incomplete', async () => {
+    const store = open();
+    expect(await store.resolve('f'.repeat(64))).toBeNull();
+    const documents = policyDocuments();
+    await publisher.republish({ ...documents, nodes: documents.nodes.slice(1) });
+    expect(await store.resolve(documents.sha256)).toBeNull();
+  });
+
+  it('is told by admit that its policy is out of date, and has the new limit after a refresh', async () => {
+    const documents = policyDocuments();
+    await publisher.republish(documents);
+    const store = open();
+    const before = await store.resolve(documents.sha256);
+    if (!before) throw new Error('the key does not resolve');
+    const caller = { enterpriseId: before.enterprise.id, shard: before.shard, path: before.path };
+    await admitted(bed.engine, callOf(caller, { policyVersion: before.version }));
+
+    const [key] = documents.keys;
+    if (!key) throw new Error('no key');
+    const blocked = policyDocuments([limit({ metric: 'requests', window: 'total', amount: 0 })]);
+    const version = await publisher.publish(caller.enterpriseId, {
+      keys: [{ ...key, limits: blocked.keys[0]?.limits ?? [] }],
+    });
+    const stale = await bed.engine.admit(callOf(caller, { policyVersion: before.version }));
+    expect(stale).toEqual({ outcome: 'stale', currentVersion: version });
+
+    const after = await store.refresh(documents.sha256);
+    if (!after) throw new Error('the key does not resolve');
+    const call = callOf({ ...caller, path: after.path }, { policyVersion: after.version });
+    await refused(bed.engine, call);
+  });
+
+  it('drops a cached policy when an invalidation comes', async () => {
+    const documents = policyDocuments();
+    await publisher.republish(documents);
+    const store = open();
+    await store.start();
+    await store.resolve(documents.sha256);
+    await vi.waitFor(async () => {
+      const version = await publisher.publish(documents.enterprise.id, {
+        enterprise: { ...documents.enterprise, name: 'Renamed' },
+      });
+      expect(await store.resolve(documents.sha256)).toMatchObject({
+        version,
+        enterprise: { name: 'Renamed' },
+      });
+    });
+  });
+
+  it('has a change within two seconds although the invalidation was lost', async () => {
+    const documents = policyDocuments();
+    await publisher.republish(documents);
+    const store = open();
+    await store.start();
+    await store.resolve(documents.sha256);
+    // A version that nobody announced: what a lost message leaves behind.
+    const scopeKey = bed.redis
+      .keys(shardOf(documents.enterprise.id, bed.redis.shardCount))
+      .scope(documents.enterprise.id);
+    const version = (await publisher.version(documents.enterprise.id)) ?? 0;
+    await bed.redis.client.hset(scopeKey, 'v', String(version + 1));
+    const began = Date.now();
+    await vi.waitFor(
+      async () => {
+        expect(await store.resolve(documents.sha256)).toMatchObject({ version: version + 1 });
+      },
+      { timeout: 3_000, interval: 20 },
+    );
+    expect(Date.now() - began).toBeLessThan(2_000);
+  });
+
+  it('never resolves a removed key again, and forgets a key that it did not know once it is published', async () => {
+    const documents = policyDocuments();
+    const store = open();
+    await store.start();
+    expect(await store.resolve(documents.sha256)).toBeNull();
+    await publisher.republish(documents);
+    await vi.waitFor(async () => {
+      expect(await store.refresh(documents.sha256)).not.toBeNull();
+    });
+    await publisher.publish(documents.enterprise.id, { removedKeySha256s: [documents.sha256] });
+    expect(await store.refresh(documents.sha256)).toBeNull();
+  });
+
+  it('gives versions that never repeat, also when Redis has lost the last one', async () => {
+    const documents = policyDocuments();
+    const first = await publisher.republish(documents);
+    const shard = shardOf(documents.enterprise.id, bed.redis.shardCount);
+    await bed.redis.client.del(bed.redis.keys(shard).scope(documents.enterprise.id));
+    await bed.setNow(bed.now() + 1);
+    expect(await publisher.republish(documents)).toBeGreaterThan(first);
+    expect(await publisher.version(newId())).toBeNull();
+  });
+});

@@ -1,0 +1,528 @@
+import {
+  newId,
+  noTokens,
+  type PolicyScope,
+  type UnnumberedUsageEvent,
+  usageEventOf,
+  WeirError,
+} from '@weir/domain';
+import { LRUCache } from 'lru-cache';
+import { type AdmissionPlan, planAdmission } from './admission-plan.js';
+import { calendarField } from './counter-fields.js';
+import { estimatedCharge } from './estimated-charge.js';
+import { safeId } from './keys.js';
+import { fromLimbs, limbsOf, limbsOfCount, packDoubles, unpackDoubles } from './limbs.js';
+import { packList } from './msgpack.js';
+import { planPeek, readPeek } from './peek.js';
+import type {
+  Actual,
+  AdmitCall,
+  AdmitResult,
+  ExtendBy,
+  Extended,
+  Lease,
+  Observed,
+  QuotaEngine,
+  Remaining,
+  ScopeUsage,
+  SettleResult,
+} from './quota-engine.js';
+import type { Fence, QuotaRedis, ScriptReply } from './quota-redis.js';
+import { RecentSettlements } from './recent-settlements.js';
+import { longestWait, narrowestFirst, readPassed, remainingOf } from './violations.js';
+
+/** How long an ended lease is remembered, so that what comes twice or late has no second effect. */
+export const tombstoneMs = 86_400_000;
+
+/** Calls in flight whose plan is kept for `extend`; beyond it the oldest are forgotten and can no longer extend. */
+const maxCallsInFlight = 200_000;
+
+/** Plans kept per path: models × zones. A path object lives as long as its policy. */
+const maxPlansPerPath = 64;
+
+/** The engine on Redis: one round trip and one script per operation. */
+export function createRedisEngine(redis: QuotaRedis): QuotaEngine {
+  return new RedisEngine(redis);
+}
+
+class RedisEngine implements QuotaEngine {
+  private readonly plans = new WeakMap<readonly PolicyScope[], Map<string, AdmissionPlan>>();
+  private readonly inFlight = new LRUCache<string, AdmissionPlan>({ max: maxCallsInFlight });
+
+  private readonly recent = new RecentSettlements();
+
+  constructor(private readonly redis: QuotaRedis) {
+    redis.onEpochChange((shard, fence) => {
+      this.replay(shard, fence).catch((error: unknown) => {
+        redis.logger.error(
+          { shard, error: String(error) },
+          'settlements that Redis may have lost were not sent again yet',
+        );
+      });
+    });
+  }
+
+  async admit(call: AdmitCall): Promise<AdmitResult> {
+    checkReservation(call);
+    const { reserve } = call;
+    const keys = this.redis.keys(call.shard);
+    const numbers = packDoubles([
+      call.policyVersion,
+      call.leaseMs,
+      reserve.windowInputTokens,
+      reserve.windowOutputTokens,
+      ...limbsOfCount(reserve.budgetInputTokens),
+      ...limbsOfCount(reserve.budgetOutputTokens),
+      ...limbsOf(reserve.costNano),
+    ]);
+    const draft = JSON.stringify(call.draft);
+    const leaseKey = keys.lease(call.leaseId);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const plan = this.planOf(call.shard, call.path, call.timeZone, call.model);
+      const { reply, epoch } = await this.redis
+        .runFenced(
+          'admit',
+          call.shard,
+          [leaseKey, keys.leases, ...plan.scopeKeys],
+          [plan.packed, numbers, plan.descriptor, draft, call.leaseId],
+        )
+        .catch((error: unknown) => {
+          this.disown(call);
+          throw error;
+        });
+      const answer = bytesOf(reply);
+      switch (String.fromCharCode(answer[0] ?? 0)) {
+        case 'A':
+        case 'D':
+          return this.admitted(call, plan, unpackDoubles(answer, 1), epoch);
+        case 'R':
+          return refused(call, plan, unpackDoubles(answer, 1));
+        case 'S':
+          return { outcome: 'stale', currentVersion: Number(answer.toString('latin1', 1)) };
+        case 'P':
+          this.redis.noteStoreTime(answer.readDoubleLE(1));
+          continue;
+        case 'G':
+          throw new WeirError('conflict', 'the lease has ended before', { leaseId: call.leaseId });
+        default:
+          throw unknownReply('admit', answer);
+      }
+    }
+    throw new WeirError('quota_unavailable', 'the clock of Redis does not stand still', {
+      shard: call.shard,
+    });
+  }
+
+  async extend(lease: Lease, by: ExtendBy): Promise<Extended> {
+    const plan = this.inFlight.get(lease.id);
+    if (!plan) {
+      throw new WeirError('conflict', 'a call is extended by the process that admitted it', {
+        leaseId: lease.id,
+      });
+    }
+    const keys = this.redis.keys(lease.shard);
+    const { reply } = await this.redis.runFenced(
+      'extend',
+      lease.shard,
+      [keys.lease(lease.id), keys.leases, ...plan.scopeKeys],
+      [
+        plan.packed,
+        packDoubles([
+          ...limbsOfCount(by.outputTokens),
+          ...limbsOf(by.costNano),
+          by.observed.inputTokens,
+          by.observed.outputTokens,
+          ...limbsOf(by.observed.costNano),
+        ]),
+        lease.id,
+      ],
+    );
+    const answer = bytesOf(reply);
+    switch (String.fromCharCode(answer[0] ?? 0)) {
+      case 'A':
+        return { outcome: 'granted', expiresAtMs: answer.readDoubleLE(1) };
+      case 'R': {
+        const numbers = unpackDoubles(answer, 1);
+        const [nowMs = 0, count = 0] = numbers;
+        const asked = {
+          windowInputTokens: 0,
+          windowOutputTokens: by.outputTokens,
+          budgetInputTokens: 0,
+          budgetOutputTokens: by.outputTokens,
+          costNano: by.costNano,
+        };
+        const passed = readPassed(plan, asked, numbers, 2, count, nowMs);
+        return { outcome: 'refused', violations: narrowestFirst(plan, passed) };
+      }
+      case 'M':
+      case 'S':
+      case 'V':
+      case 'X':
+        this.inFlight.delete(lease.id);
+        return { outcome: 'gone' };
+      default:
+        throw unknownReply('extend', answer);
+    }
+  }
+
+  async renew(
+    leases: readonly { lease: Lease; observed: Observed | null; leaseMs: number }[],
+  ): Promise<ReadonlySet<string>> {
+    const alive = new Set<string>();
+    const byShard = new Map<number, (typeof leases)[number][]>();
+    for (const renewal of leases) {
+      const shard = byShard.get(renewal.lease.shard) ?? [];
+      shard.push(renewal);
+      byShard.set(renewal.lease.shard, shard);
+    }
+    for (const [shard, renewals] of byShard) {
+      // Bounded batches: a script stops the store for everyone while it runs.
+      for (let from = 0; from < renewals.length; from += renewBatch) {
+        const batch = renewals.slice(from, from + renewBatch);
+        const keys = this.redis.keys(shard);
+        const { reply } = await this.redis.runFenced(
+          'renew',
+          shard,
+          [keys.leases, ...batch.map(({ lease }) => keys.lease(lease.id))],
+          [
+            packDoubles(
+              batch.flatMap(({ observed, leaseMs }) => [
+                leaseMs,
+                observed ? 1 : 0,
+                observed?.inputTokens ?? 0,
+                observed?.outputTokens ?? 0,
+                ...limbsOf(observed?.costNano ?? 0n),
+              ]),
+            ),
+            ...batch.map(({ lease }) => lease.id),
+          ],
+        );
+        const answer = bytesOf(reply);
+        if (answer[0] !== 0x41 /* A */) throw unknownReply('renew', answer);
+        batch.forEach(({ lease }, index) => {
+          if (answer[index + 1] === 0x31 /* 1 */) alive.add(lease.id);
+        });
+      }
+    }
+    return alive;
+  }
+
+  async settle(lease: Lease, actual: Actual, event: UnnumberedUsageEvent): Promise<SettleResult> {
+    const descriptor = this.inFlight.get(lease.id)?.descriptor ?? monthDescriptor(event);
+    const { state, rest, epoch } = await this.runSettle(lease, actual, event);
+    this.inFlight.delete(lease.id);
+    switch (state) {
+      case 'O': {
+        const seq = Number(rest.toString('latin1'));
+        this.remember(lease, actual, event, descriptor, epoch, seq);
+        return { outcome: 'settled', seq, epoch };
+      }
+      case 'S':
+        return { outcome: 'already_settled' };
+      case 'V':
+        return { outcome: 'void' };
+      case 'X':
+        return this.settleLate(lease, actual, event, unpackDoubles(rest, 0));
+      case 'M': {
+        // Of this epoch and unknown: never admitted. Of an earlier one: lost with it, and booked without its lease.
+        if (lease.epoch === undefined || lease.epoch === epoch) return { outcome: 'void' };
+        const seq = await this.book(lease, actual, event, descriptor);
+        return seq === null ? { outcome: 'already_settled' } : { outcome: 'settled', ...seq };
+      }
+      default:
+        throw unknownReply('settle', Buffer.from(state));
+    }
+  }
+
+  async void(lease: Pick<Lease, 'id' | 'shard' | 'enterpriseId'>): Promise<void> {
+    this.inFlight.delete(lease.id);
+    const keys = this.redis.keys(lease.shard);
+    await this.redis.runFenced(
+      'void',
+      lease.shard,
+      [keys.lease(lease.id), keys.leases],
+      [keys.scopePrefix, lease.id, String(tombstoneMs)],
+    );
+  }
+
+  async peek(query: Parameters<QuotaEngine['peek']>[0]): Promise<readonly ScopeUsage[]> {
+    const { shard, timeZone, scopes } = query;
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const plan = planPeek(this.redis.keys(shard), scopes, timeZone, this.redis.storeNow());
+      const { reply } = await this.redis.runFenced('peek', shard, plan.keys, [
+        packDoubles([plan.validFromMs, plan.validUntilMs]),
+        ...plan.fields.map(packList),
+      ]);
+      if (Buffer.isBuffer(reply)) {
+        if (reply[0] !== 0x50 /* P */) throw unknownReply('peek', reply);
+        this.redis.noteStoreTime(reply.readDoubleLE(1));
+        continue;
+      }
+      const [now, ...values] = reply as readonly [Buffer, ...(Buffer | null)[][]];
+      return readPeek(plan, scopes, values, now.readDoubleLE(0));
+    }
+    throw new WeirError('quota_unavailable', 'the clock of Redis does not stand still', { shard });
+  }
+
+  private async runSettle(
+    lease: Lease,
+    actual: Actual,
+    event: UnnumberedUsageEvent,
+  ): Promise<{ state: string; rest: Buffer; epoch: string }> {
+    const keys = this.redis.keys(lease.shard);
+    const { reply, epoch } = await this.redis.runFenced(
+      'settle',
+      lease.shard,
+      [keys.lease(lease.id), keys.leases, keys.seq, keys.outbox],
+      [
+        keys.scopePrefix,
+        usedNumbers(actual),
+        JSON.stringify(event),
+        lease.id,
+        String(tombstoneMs),
+        '0',
+      ],
+    );
+    const answer = bytesOf(reply);
+    return { state: String.fromCharCode(answer[0] ?? 0), rest: answer.subarray(1), epoch };
+  }
+
+  /** Charges and numbers a call whose lease is not in Redis. Null when it was booked before. */
+  private async book(
+    lease: Lease,
+    actual: Actual,
+    event: UnnumberedUsageEvent,
+    descriptor: Buffer | null,
+  ): Promise<{ seq: number; epoch: string } | null> {
+    const keys = this.redis.keys(lease.shard);
+    const { reply, epoch } = await this.redis.runFenced(
+      'book',
+      lease.shard,
+      [keys.lease(lease.id), keys.seq, keys.outbox],
+      [
+        keys.scopePrefix,
+        usedNumbers(actual),
+        JSON.stringify(event),
+        lease.id,
+        String(tombstoneMs),
+        descriptor ?? '',
+      ],
+    );
+    const answer = bytesOf(reply);
+    if (answer[0] !== 0x4f /* O */) return null;
+    const seq = Number(answer.toString('latin1', 1));
+    this.remember(lease, actual, event, descriptor ?? monthDescriptor(event), epoch, seq);
+    return { seq, epoch };
+  }
+
+  private remember(
+    lease: Lease,
+    actual: Actual,
+    event: UnnumberedUsageEvent,
+    descriptor: Buffer,
+    epoch: string,
+    seq: number,
+  ): void {
+    const atMs = this.redis.clock.now();
+    this.recent.add({ lease, actual, event, descriptor, epoch, seq, atMs });
+  }
+
+  /**
+   * Redis has begun a new epoch: whatever it confirmed in its last seconds may be lost. Settles all of it again. What
+   * is known is left alone by id; what is not is booked, and charged unless the new counters hold it already.
+   */
+  private async replay(shard: number, fence: Fence): Promise<void> {
+    const open = this.recent.takeOlderThan(shard, fence.epoch);
+    while (open.length > 0) {
+      const [entry] = open;
+      if (!entry) return;
+      try {
+        const { state, rest, epoch } = await this.runSettle(entry.lease, entry.actual, entry.event);
+        if (state === 'O') {
+          const seq = Number(rest.toString('latin1'));
+          this.remember(entry.lease, entry.actual, entry.event, entry.descriptor, epoch, seq);
+        } else if (state === 'M') {
+          const counted = entry.epoch === fence.counted.epoch && entry.seq <= fence.counted.seq;
+          await this.book(
+            entry.lease,
+            entry.actual,
+            entry.event,
+            counted ? null : entry.descriptor,
+          );
+        }
+      } catch (error) {
+        this.recent.putBack(open);
+        throw error;
+      }
+      open.shift();
+    }
+  }
+
+  /** The call was charged by the reaper meanwhile: correct the money, once, by an event of its own. */
+  private async settleLate(
+    lease: Lease,
+    actual: Actual,
+    event: UnnumberedUsageEvent,
+    charged: readonly number[],
+  ): Promise<SettleResult> {
+    const [, inputTokens = 0, outputTokens = 0, costHigh = 0, costLow = 0] = charged;
+    const chargedNano = fromLimbs(costHigh, costLow);
+    const booked = estimatedCharge(event.data.price, {
+      inputTokens,
+      outputTokens,
+      costNano: chargedNano,
+    });
+    const differenceNano = actual.costNano - chargedNano;
+    const adjustment = usageEventOf(newId(), {
+      ...event.data,
+      kind: 'adjustment',
+      adjusts: lease.id,
+      usage: noTokens,
+      costPico: (BigInt(event.data.costPico) - booked.costPico).toString(),
+      costNano: differenceNano.toString(),
+      late: true,
+    });
+    const keys = this.redis.keys(lease.shard);
+    const { reply, epoch } = await this.redis.runFenced(
+      'adjust',
+      lease.shard,
+      [keys.lease(lease.id), keys.seq, keys.outbox],
+      [
+        keys.scopePrefix,
+        packDoubles(limbsOf(differenceNano)),
+        JSON.stringify(adjustment),
+        adjustment.id,
+        String(tombstoneMs),
+      ],
+    );
+    const answer = bytesOf(reply);
+    if (answer[0] !== 0x4f /* O */) return { outcome: 'already_settled' };
+    return { outcome: 'late', seq: Number(answer.toString('latin1', 1)), epoch };
+  }
+
+  private admitted(
+    call: AdmitCall,
+    plan: AdmissionPlan,
+    numbers: readonly number[],
+    epoch: string,
+  ): AdmitResult {
+    const [nowMs = 0, reservedAtMs = 0, expiresAtMs = 0, passedCount = 0] = numbers;
+    const takenFrom = 4 + passedCount * 6;
+    const remaining: Remaining[] = [];
+    plan.checks.forEach((check, index) => {
+      if (check.limit.mode !== 'hard') return;
+      const at = takenFrom + index * 2;
+      remaining.push(remainingOf(check, fromLimbs(numbers[at] ?? 0, numbers[at + 1] ?? 0), nowMs));
+    });
+    this.inFlight.set(call.leaseId, plan);
+    return {
+      outcome: 'admitted',
+      lease: {
+        id: call.leaseId,
+        shard: call.shard,
+        enterpriseId: call.enterpriseId,
+        reservedAtMs,
+        expiresAtMs,
+        periodId: plan.month.id,
+        epoch,
+      },
+      remaining,
+      warnings:
+        passedCount === 0
+          ? []
+          : narrowestFirst(plan, readPassed(plan, call.reserve, numbers, 4, passedCount, nowMs)),
+      degraded: false,
+    };
+  }
+
+  private planOf(
+    shard: number,
+    path: readonly PolicyScope[],
+    timeZone: string,
+    model: string,
+  ): AdmissionPlan {
+    const now = this.redis.storeNow();
+    let plans = this.plans.get(path);
+    if (!plans) {
+      plans = new Map();
+      this.plans.set(path, plans);
+    }
+    const name = `${timeZone} ${model}`;
+    const known = plans.get(name);
+    if (known && known.validFromMs <= now && now < known.validUntilMs) return known;
+    const plan = planAdmission(this.redis.keys(shard), path, timeZone, model, now);
+    if (plans.size >= maxPlansPerPath) plans.clear();
+    plans.set(name, plan);
+    return plan;
+  }
+
+  /** An admit without an answer may still run: the void goes after it on the same connection. */
+  private disown(call: AdmitCall): void {
+    this.void({ id: call.leaseId, shard: call.shard, enterpriseId: call.enterpriseId }).catch(
+      (error: unknown) => {
+        this.redis.logger.warn(
+          { leaseId: call.leaseId, error: error instanceof Error ? error.message : String(error) },
+          'the void of an unanswered admit got no answer either',
+        );
+      },
+    );
+  }
+}
+
+const renewBatch = 100;
+
+function refused(call: AdmitCall, plan: AdmissionPlan, numbers: readonly number[]): AdmitResult {
+  const [nowMs = 0, , , passedCount = 0] = numbers;
+  const passed = readPassed(plan, call.reserve, numbers, 4, passedCount, nowMs);
+  const violations = narrowestFirst(plan, passed).filter(({ mode }) => mode === 'hard');
+  return { outcome: 'refused', violations, retryAfterMs: longestWait(violations) };
+}
+
+/** Reservations are whole and never negative: anything else is a fault of the caller, not a question of quota. */
+function checkReservation(call: AdmitCall): void {
+  const { reserve } = call;
+  const counts = [
+    reserve.windowInputTokens,
+    reserve.windowOutputTokens,
+    reserve.budgetInputTokens,
+    reserve.budgetOutputTokens,
+  ];
+  if (
+    !counts.every((count) => Number.isSafeInteger(count) && count >= 0) ||
+    reserve.costNano < 0n
+  ) {
+    throw new RangeError('a reservation is made of whole numbers of at least 0');
+  }
+  if (!Number.isSafeInteger(call.leaseMs) || call.leaseMs <= 0) {
+    throw new RangeError('a lease needs a positive number of milliseconds');
+  }
+}
+
+function usedNumbers(actual: Actual): Buffer {
+  return packDoubles([
+    ...limbsOfCount(actual.inputTokens),
+    ...limbsOfCount(actual.outputTokens),
+    ...limbsOf(actual.costNano),
+  ]);
+}
+
+/** What can be charged for a call of which only the event is left: the month of every scope on its path. */
+function monthDescriptor({ data }: UnnumberedUsageEvent): Buffer {
+  const path = [data.enterprise, ...data.departments, data.user, data.key];
+  return packList([
+    path.length,
+    ...path.flatMap(({ id }) => [safeId(id), 0, 1, 0, calendarField(data.periodId, null)]),
+  ]);
+}
+
+function bytesOf(reply: ScriptReply): Buffer {
+  if (!Buffer.isBuffer(reply)) throw new TypeError('the script answered a list, not bytes');
+  return reply;
+}
+
+function unknownReply(script: string, answer: Buffer): WeirError {
+  return new WeirError(
+    'internal',
+    `the script ${script} answered ${answer.toString('latin1', 0, 16)}`,
+  );
+}
