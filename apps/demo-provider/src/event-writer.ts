@@ -1,16 +1,29 @@
 import type { ServerResponse } from 'node:http';
 
+/** At full speed events are gathered up to this size: a write per event costs more than making the event. */
+const gatheredCharactersMax = 8_192;
+
 /**
  * Writes events to a client that may be slower than we are. `write` returns true when the caller may go on at once,
  * else it calls `resume` when there is room again. After the connection is gone, `resume` is never called.
  */
 export class EventWriter {
+  private gathered = '';
+
   constructor(
     private readonly response: ServerResponse,
     private readonly options: { crlf: boolean; comments: boolean; splitBytes: number },
   ) {}
 
-  write(events: string, resume: () => void): boolean {
+  /** Like `write`, but may keep the events until more have come or `write` is called. */
+  gather(events: string, resume: () => void): boolean {
+    this.gathered += events;
+    return this.gathered.length < gatheredCharactersMax || this.write('', resume);
+  }
+
+  write(moreEvents: string, resume: () => void): boolean {
+    const events = this.gathered + moreEvents;
+    this.gathered = '';
     if (events === '') return true;
     let text = this.options.comments ? `: keep-alive\n\n${events}` : events;
     if (this.options.crlf) text = text.replaceAll('\n', '\r\n');

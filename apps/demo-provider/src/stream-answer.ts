@@ -46,8 +46,14 @@ export class StreamAnswer {
 
   /** The head must have been written. */
   start(): void {
-    if (!this.writer.write(this.events.opening(), this.waitForFirstToken)) return;
-    this.waitForFirstToken();
+    if (this.put(this.events.opening(), this.waitForFirstToken)) this.waitForFirstToken();
+  }
+
+  /** Where every event is to leave on its own, it is written at once. */
+  private put(events: string, resume: () => void): boolean {
+    const { tokens_per_second, first_token_delay_ms, events_per_tick } = this.settings;
+    const isUnhurried = tokens_per_second > 0 || first_token_delay_ms > 0 || events_per_tick > 0;
+    return isUnhurried ? this.writer.write(events, resume) : this.writer.gather(events, resume);
   }
 
   private placeOfFault(): number {
@@ -85,14 +91,14 @@ export class StreamAnswer {
           return;
         }
         this.isMalformedSent = true;
-        if (!this.writer.write(this.events.malformed(), this.step)) return;
+        if (!this.put(this.events.malformed(), this.step)) return;
       }
       if (this.shown === this.total) break;
       if (this.waitsForPace()) return;
       const from = this.shown;
       const limit = this.isMalformedSent ? this.total : Math.min(this.total, this.faultAt);
       this.shown = Math.min(from + this.settings.tokens_per_chunk, limit);
-      if (!this.writer.write(this.events.tokens(from, this.shown), this.step)) return;
+      if (!this.put(this.events.tokens(from, this.shown), this.step)) return;
       if (this.waitsForTick()) return;
     }
     if (this.ended) return;
@@ -120,23 +126,24 @@ export class StreamAnswer {
   }
 
   private fail(): void {
+    const events = this.fault === 'error_event_mid_stream' ? this.events.error() : '';
+    if (this.writer.write(events, this.breakOff)) this.breakOff();
+  }
+
+  private readonly breakOff = (): void => {
     if (this.fault === 'hang_mid_stream') {
       // Entered in the bill when the client gives up.
       this.hangs = true;
-    } else if (this.fault === 'eof_mid_stream') {
-      this.end('fault');
-      this.response.end();
-    } else if (this.fault === 'reset_mid_stream') {
-      this.end('fault');
-      this.response.socket?.resetAndDestroy();
-    } else {
-      const close = (): void => {
-        this.end('fault');
-        this.response.end();
-      };
-      if (this.writer.write(this.events.error(), close)) close();
+      return;
     }
-  }
+    this.end('fault');
+    if (this.fault !== 'reset_mid_stream') {
+      this.response.end();
+      return;
+    }
+    // A reset drops what has not left yet: the tokens before it must be out, or it would look like one before headers.
+    this.response.write(': reset\n\n', () => this.response.socket?.resetAndDestroy());
+  };
 
   private readonly finish = (): void => {
     this.end('finished');
