@@ -1,0 +1,67 @@
+import type { ErrorCode, WeirError } from '@weir/domain';
+import type { Dialect } from '@weir/domain';
+import type { JsonObject } from '../request/json-body.js';
+
+const openAiTypes: Partial<Record<ErrorCode, string>> = {
+  rate_limit_exceeded: 'requests',
+  concurrency_exceeded: 'requests',
+  insufficient_quota: 'insufficient_quota',
+};
+
+const anthropicTypes: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  415: 'invalid_request_error',
+  422: 'invalid_request_error',
+  429: 'rate_limit_error',
+  431: 'invalid_request_error',
+  503: 'overloaded_error',
+  504: 'timeout_error',
+};
+
+/** Which dialect a path's callers speak; unknown paths are answered in OpenAI's shape. */
+export function dialectOfUrl(url: string): Dialect {
+  return url.startsWith('/v1/messages') ? 'anthropic' : 'openai';
+}
+
+/**
+ * An error as the callers of a route expect it. Our own part, `weir`, stands beside `error` for plain HTTP callers and
+ * inside it as well, because the OpenAI SDKs keep nothing but `error`.
+ */
+export function errorBody(error: WeirError, requestId: string, dialect: Dialect): JsonObject {
+  const own = error.details['weir'];
+  const weir = { request_id: requestId, ...(typeof own === 'object' ? own : {}) };
+  const message = error.message;
+  if (dialect === 'anthropic') {
+    const type = anthropicTypes[error.httpStatus] ?? 'api_error';
+    return {
+      type: 'error',
+      error: { type, message, code: error.code, weir },
+      request_id: requestId,
+      weir,
+    };
+  }
+  const fallback = error.httpStatus >= 500 ? 'server_error' : 'invalid_request_error';
+  const type = textDetail(error, 'type') ?? openAiTypes[error.code] ?? fallback;
+  const code = textDetail(error, 'upstream_code') ?? error.code;
+  return { error: { message, type, param: textDetail(error, 'param'), code, weir }, weir };
+}
+
+function textDetail(error: WeirError, field: string): string | null {
+  const value = error.details[field];
+  return typeof value === 'string' ? value : null;
+}
+
+/** Headers that go with an error: when to come back, or not to. */
+export function errorHeaders(error: WeirError): Record<string, string> {
+  const headers: Record<string, string> = { 'content-type': 'application/json; charset=utf-8' };
+  const extra = error.details['headers'];
+  if (typeof extra === 'object' && extra !== null) {
+    for (const [name, value] of Object.entries(extra)) headers[name] = String(value);
+  }
+  if (error.httpStatus === 401) headers['www-authenticate'] = 'Bearer';
+  return headers;
+}

@@ -1,0 +1,153 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { refusalStreamKey, systemClock, type Clock } from '@weir/domain';
+import { HealthChecks, LOGGER, Metrics, SecretBox, Shutdown, type Logger } from '@weir/platform';
+import { connectQuotaRedis, createRedisEngine, PolicyStore, type QuotaRedis } from '@weir/quota';
+import { createTokenCounter } from '@weir/tokens';
+import type { FastifyInstance } from 'fastify';
+import { Admission } from './admission/admission.js';
+import { BudgetOutlook } from './admission/budget-outlook.js';
+import type { GatewayConfig } from './config.js';
+import { ApiKeyGuard } from './controllers/api-key.guard.js';
+import { ModelsController } from './controllers/models.controller.js';
+import { QuotaController } from './controllers/quota.controller.js';
+import { CLOCK, GATEWAY_CONFIG, QUOTA_ENGINE } from './injection-tokens.js';
+import { MeteredCalls } from './metered/metered-calls.js';
+import { registerMeteredRoutes } from './metered/metered-routes.plugin.js';
+import { GatewayMetrics } from './observe/gateway-metrics.js';
+import { RefusalLog, type RefusalSink } from './observe/refusal-log.js';
+import { meteredRoutes } from './routes/index.js';
+import { LeaseKeeper } from './settlement/lease-keeper.js';
+import { Settler } from './settlement/settler.js';
+import { UpstreamClient } from './upstream/upstream-client.js';
+
+/** Refusals kept per shard, about; older ones go. */
+const refusalsKept = 100_000;
+
+/** Wires the gateway's parts by hand, in one place: who holds what, and in which order they close. */
+@Module({})
+export class GatewayModule {
+  static forRoot(config: GatewayConfig, clock: Clock = systemClock): DynamicModule {
+    return {
+      module: GatewayModule,
+      controllers: [ModelsController, QuotaController],
+      providers: [
+        { provide: GATEWAY_CONFIG, useValue: config },
+        { provide: CLOCK, useValue: clock },
+        ApiKeyGuard,
+        {
+          provide: PARTS,
+          useFactory: startParts,
+          inject: [GATEWAY_CONFIG, CLOCK, LOGGER, Metrics, HealthChecks, Shutdown],
+        },
+        {
+          provide: QUOTA_ENGINE,
+          useFactory: (parts: Parts) => parts.engine,
+          inject: [PARTS],
+        },
+        {
+          provide: PolicyStore,
+          useFactory: (parts: Parts) => parts.policies,
+          inject: [PARTS],
+        },
+        {
+          provide: MeteredCalls,
+          useFactory: (parts: Parts, host: HttpAdapterHost) => {
+            const fastify = host.httpAdapter.getInstance<FastifyInstance>();
+            registerMeteredRoutes(fastify, meteredRoutes, parts.calls);
+            return parts.calls;
+          },
+          inject: [PARTS, HttpAdapterHost],
+        },
+      ],
+    };
+  }
+}
+
+const PARTS = Symbol('weir.gateway.parts');
+type Parts = Awaited<ReturnType<typeof startParts>>;
+
+async function startParts(
+  config: GatewayConfig,
+  clock: Clock,
+  logger: Logger,
+  platformMetrics: Metrics,
+  health: HealthChecks,
+  shutdown: Shutdown,
+) {
+  const redis = connectQuotaRedis({
+    url: config.REDIS_URL,
+    prefix: config.REDIS_PREFIX,
+    shardCount: config.SHARD_COUNT,
+    commandTimeoutMs: config.REDIS_COMMAND_TIMEOUT_MS,
+    cluster: config.REDIS_CLUSTER,
+    clock,
+    logger,
+  });
+  const engine = createRedisEngine(redis);
+  const policies = new PolicyStore(redis);
+  await policies.start();
+  const counter = createTokenCounter({
+    onFailure: (error) => logger.warn({ err: error }, 'a token counting thread failed'),
+  });
+  await counter.warmUp();
+  const metrics = new GatewayMetrics(platformMetrics.registry);
+  const refusals = new RefusalLog(refusalSink(redis), metrics, logger, clock);
+  const keeper = new LeaseKeeper(engine, logger);
+  const settler = new Settler(engine, keeper, metrics, logger);
+  const upstreams = new UpstreamClient({
+    allowPrivate: config.UPSTREAM_ALLOW_PRIVATE,
+    connectionsMax: config.UPSTREAM_CONNECTIONS_MAX,
+    secretBox: SecretBox.fromSetting(config.WEIR_SECRET_KEY),
+  });
+  const admission = new Admission(
+    engine,
+    policies,
+    new BudgetOutlook(engine),
+    clock,
+    logger,
+    Math.random,
+  );
+  const calls = new MeteredCalls({
+    config,
+    logger,
+    clock,
+    engine,
+    policies,
+    counter,
+    admission,
+    upstreams,
+    settler,
+    keeper,
+    refusals,
+    metrics,
+  });
+  metrics.gauges(platformMetrics.registry, {
+    inFlight: () => calls.inFlight,
+    leases: () => keeper.size,
+    unsettled: () => settler.pending,
+    drains: () => calls.drains.size,
+  });
+  keeper.start();
+  health.register('redis', async () => void (await redis.client.ping()), { critical: false });
+  // Steps of a phase run in reverse order of registration.
+  shutdown.onClose('drain', 'refusals', () => refusals.flush());
+  shutdown.onClose('drain', 'settlements', () => settler.flush());
+  shutdown.onClose('drain', 'calls', () => calls.stop());
+  shutdown.onClose('disconnect', 'redis', () => redis.close());
+  shutdown.onClose('disconnect', 'policies', () => policies.stop());
+  shutdown.onClose('disconnect', 'leases', () => keeper.stop());
+  shutdown.onClose('disconnect', 'upstreams', () => upstreams.close());
+  shutdown.onClose('disconnect', 'token counter', () => counter.close());
+  return { engine, policies, calls };
+}
+
+function refusalSink(redis: QuotaRedis): RefusalSink {
+  return async (shard, events) => {
+    const key = refusalStreamKey(redis.prefix, shard);
+    const written = events.map((event) =>
+      redis.client.xadd(key, 'MAXLEN', '~', refusalsKept, '*', 'event', event),
+    );
+    await Promise.all(written);
+  };
+}

@@ -1,0 +1,471 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { WeirError, type CallerPolicy, type Clock } from '@weir/domain';
+import { toWeirError, type Logger } from '@weir/platform';
+import type { PolicyStore, QuotaEngine } from '@weir/quota';
+import type { TokenCounter } from '@weir/tokens';
+import type { Admission, AdmittedCall, PromptSize } from '../admission/admission.js';
+import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
+import { errorBody, errorHeaders } from '../answers/error-body.js';
+import { anthropicLimitHeaders, limitHeaders } from '../answers/limit-headers.js';
+import { limitRefusal } from '../answers/limit-refusal.js';
+import { authenticate, modelFor, type Caller } from '../caller/caller.js';
+import type { GatewayConfig } from '../config.js';
+import type { GatewayMetrics } from '../observe/gateway-metrics.js';
+import type { RefusalLog } from '../observe/refusal-log.js';
+import { ClientStream } from '../relay/client-stream.js';
+import { DeliveredText } from '../relay/delivered-text.js';
+import { Drains } from '../relay/drains.js';
+import { relayStream } from '../relay/relay-stream.js';
+import { Taximeter } from '../relay/taximeter.js';
+import {
+  isJsonObject,
+  parseJsonObject,
+  readBody,
+  requireJsonContent,
+  type JsonObject,
+} from '../request/json-body.js';
+import { readTags } from '../request/tags.js';
+import type { AskedCall, MeteredRoute } from '../routes/metered-route.js';
+import type { LeaseKeeper } from '../settlement/lease-keeper.js';
+import { LiveCall } from '../settlement/live-call.js';
+import type { Settler } from '../settlement/settler.js';
+import { candidateKey } from '../upstream/choose-upstream.js';
+import {
+  failureInBody,
+  UpstreamFailure,
+  type UpstreamAnswer,
+  type UpstreamClient,
+} from '../upstream/upstream-client.js';
+import {
+  isRetryableStatus,
+  parseErrorBody,
+  upstreamFailureError,
+  upstreamRefusal,
+} from '../upstream/upstream-errors.js';
+import { forwardableHeaders, returnedHeaders } from '../upstream/upstream-headers.js';
+
+export type MeteredCallsParts = {
+  readonly config: GatewayConfig;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly engine: QuotaEngine;
+  readonly policies: PolicyStore;
+  readonly counter: TokenCounter;
+  readonly admission: Admission;
+  readonly upstreams: UpstreamClient;
+  readonly settler: Settler;
+  readonly keeper: LeaseKeeper;
+  readonly refusals: RefusalLog;
+  readonly metrics: GatewayMetrics;
+};
+
+/** One request on its way through. */
+type Incoming = {
+  readonly route: MeteredRoute;
+  readonly request: IncomingMessage;
+  readonly requestId: string;
+  readonly client: ClientStream;
+  readonly startedMs: number;
+};
+
+type ReadCall = Incoming & {
+  readonly caller: Caller;
+  readonly body: JsonObject;
+  readonly asked: AskedCall;
+  readonly tags: Readonly<Record<string, string>>;
+};
+
+/** A model's upstreams are tried at most this often for one call. */
+const attemptsMax = 4;
+const errorBodyBytesMax = 64 * 1024;
+/** What a stored conversation may add to a prompt is known to the upstream alone: at least this is reserved for it. */
+const storedContextTokens = 4_096;
+
+/**
+ * The road of every metered call: authenticate, parse, count, admit, dispatch, relay, settle. Routes differ in the shape
+ * of their bodies only. Checks are in the order of their cost, and nothing is reserved before all cheap ones passed.
+ */
+export class MeteredCalls {
+  readonly drains: Drains;
+  private readonly running = new Set<Promise<void>>();
+  private readonly stopping = new AbortController();
+
+  constructor(private readonly parts: MeteredCallsParts) {
+    this.drains = new Drains(parts.config.DRAINS_MAX, parts.config.DRAIN_MS_MAX);
+  }
+
+  get inFlight(): number {
+    return this.running.size;
+  }
+
+  /** Serves one request. Never rejects: every end is an answer or a closed connection. */
+  serve(
+    route: MeteredRoute,
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+  ): void {
+    const client = new ClientStream(response, this.parts.config.CLIENT_STALL_MS);
+    const incoming = { route, request, requestId, client, startedMs: performance.now() };
+    const run = this.answer(incoming, response).finally(() => this.running.delete(run));
+    this.running.add(run);
+  }
+
+  /** For the shutdown, once the server has given its callers their time: stops what still runs and waits for its settlement. */
+  async stop(): Promise<void> {
+    this.stopping.abort(new Error('shutting down'));
+    await Promise.allSettled(this.running);
+  }
+
+  private async answer(incoming: Incoming, response: ServerResponse): Promise<void> {
+    let known: { policy: CallerPolicy; model: string } | null = null;
+    try {
+      this.requireRoom();
+      const caller = await authenticate(
+        incoming.request.headers,
+        this.parts.policies,
+        this.parts.clock,
+      );
+      known = { policy: caller.policy, model: '' };
+      const call = await this.read(incoming, caller);
+      known = { policy: caller.policy, model: call.asked.model };
+      modelFor(caller.policy, call.asked.model, incoming.route);
+      await this.attempt(call);
+    } catch (thrown) {
+      const error = toWeirError(thrown);
+      if (known !== null) this.recordRefusal(incoming, known.policy, known.model, error);
+      this.logFault(incoming, error);
+      if (response.headersSent) response.destroy();
+      else {
+        const body = JSON.stringify(errorBody(error, incoming.requestId, incoming.route.dialect));
+        incoming.client.begin(error.httpStatus, {
+          ...errorHeaders(error),
+          'content-length': String(Buffer.byteLength(body)),
+        });
+        incoming.client.end(body);
+      }
+    }
+  }
+
+  private requireRoom(): void {
+    if (this.running.size < this.parts.config.CALLS_IN_FLIGHT_MAX) return;
+    throw new WeirError(
+      'unavailable',
+      'This gateway serves as many calls as it can. Try again in a second.',
+      {
+        headers: { 'retry-after': '1' },
+      },
+    );
+  }
+
+  private async read(incoming: Incoming, caller: Caller): Promise<ReadCall> {
+    const { request, route } = incoming;
+    requireJsonContent(request.headers);
+    const tags = readTags(request.headers['x-weir-tags']);
+    const body = parseJsonObject(await readBody(request, this.parts.config.BODY_LIMIT_BYTES));
+    return { ...incoming, caller, body, asked: route.read(body), tags };
+  }
+
+  /** Tries the model's upstreams until one begins to answer. Each attempt has a lease and an event of its own. */
+  private async attempt(call: ReadCall): Promise<void> {
+    const tried = new Set<string>();
+    const counts = new Map<string, PromptSize>();
+    let failure: WeirError | null = null;
+    for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+      const admitted = await this.admit(call, attempt, tried, counts);
+      if (admitted === null) break;
+      if (call.client.hasLeft) return this.parts.settler.release(admitted.admitted.lease);
+      tried.add(candidateKey(admitted.candidate));
+      const outcome = await this.dispatch(call, admitted);
+      if (outcome === 'answered') return;
+      failure = outcome.error;
+      if (!outcome.retryable) throw failure;
+      this.recordRefusal(call, admitted.caller.policy, call.asked.model, failure);
+      this.parts.logger.warn(
+        {
+          request_id: call.requestId,
+          provider: admitted.candidate.upstream.name,
+          code: failure.code,
+          attempt,
+        },
+        'an upstream failed before its first byte',
+      );
+    }
+    throw failure ?? new WeirError('unavailable', 'No provider could be tried.');
+  }
+
+  private async admit(
+    call: ReadCall,
+    attempt: number,
+    tried: ReadonlySet<string>,
+    counts: Map<string, PromptSize>,
+  ): Promise<AdmittedCall | null> {
+    const { caller, route, asked, requestId, tags } = call;
+    const countPrompt = async (model: string): Promise<PromptSize> => {
+      const known = counts.get(model);
+      if (known !== undefined) return known;
+      const { tokens, estimated } = await route.countPrompt(this.parts.counter, model, call.body);
+      const stored = asked.addsStoredContext ? storedContextTokens : 0;
+      const size = { tokens: Math.max(1, tokens + stored), estimated: estimated || stored > 0 };
+      counts.set(model, size);
+      return size;
+    };
+    const seconds = (): number => (performance.now() - call.startedMs) / 1_000;
+    try {
+      const admitted = await this.parts.admission.admit({
+        caller,
+        route,
+        asked,
+        requestId,
+        attempt,
+        tags,
+        tried,
+        countPrompt,
+      });
+      if (attempt === 1) this.parts.metrics.admission('admitted', seconds());
+      return admitted;
+    } catch (error) {
+      if (attempt === 1) this.parts.metrics.admission('refused', seconds());
+      throw error;
+    }
+  }
+
+  private async dispatch(
+    call: ReadCall,
+    admitted: AdmittedCall,
+  ): Promise<'answered' | { error: WeirError; retryable: boolean }> {
+    const { settler, keeper, upstreams, counter, clock, metrics } = this.parts;
+    const { upstream, upstreamModel } = admitted.candidate;
+    const live = new LiveCall(
+      admitted.admitted.lease,
+      admitted.caller.policy.enterprise.settings.leaseMs,
+      admitted.draft,
+      admitted.promptTokens,
+      new DeliveredText(() => counter.outputCounter(upstreamModel)),
+      clock,
+    );
+    keeper.track(live);
+    const stop = new AbortController();
+    const onStopping = (): void => stop.abort(this.stopping.signal.reason);
+    if (this.stopping.signal.aborted) onStopping();
+    this.stopping.signal.addEventListener('abort', onStopping);
+    // Whole answers are fetched to the end all the same: the upstream bills them in full.
+    if (call.asked.streamed && upstream.onClientGone === 'abort') {
+      call.client.onLeave(() => stop.abort(new Error('the client left')));
+    }
+    try {
+      const sentMs = performance.now();
+      const answer = await upstreams.send(upstream, {
+        path: call.route.upstreamPath,
+        body: JSON.stringify(
+          call.route.upstreamBody(call.body, {
+            upstreamModel,
+            outputCap: admitted.plan.forwardedCap,
+          }),
+        ),
+        headers: forwardableHeaders(call.request.headers),
+        requestId: call.requestId,
+        streamed: call.asked.streamed,
+        signal: stop.signal,
+      });
+      metrics.upstreamFirstByte(call.route.path, (performance.now() - sentMs) / 1_000);
+      if (answer.status < 200 || answer.status > 299) {
+        return await this.refusedByUpstream(call, admitted, live, answer);
+      }
+      live.markAnswered();
+      const isStream = String(answer.headers['content-type'] ?? '').startsWith('text/event-stream');
+      if (isStream) await this.relayStreamed(call, admitted, live, answer);
+      else await this.relayWhole(call, admitted, live, answer);
+      return 'answered';
+    } catch (thrown) {
+      const isCut = thrown instanceof UpstreamFailure && thrown.phase === 'body';
+      const status = call.client.hasLeft ? 'cancelled' : isCut ? 'partial' : 'error';
+      await settler.end(live, { status, report: null });
+      if (thrown instanceof UpstreamFailure) {
+        const retryable = thrown.phase !== 'body' && !call.client.hasLeft;
+        return { error: upstreamFailureError(upstream, thrown), retryable };
+      }
+      throw thrown;
+    } finally {
+      this.stopping.signal.removeEventListener('abort', onStopping);
+    }
+  }
+
+  /** Nothing is charged for a refusal, unless the upstream says that it charges for it. */
+  private async refusedByUpstream(
+    call: ReadCall,
+    { candidate }: AdmittedCall,
+    live: LiveCall,
+    answer: UpstreamAnswer,
+  ): Promise<{ error: WeirError; retryable: boolean }> {
+    const bytes = await readWhole(answer.body, errorBodyBytesMax).catch(() => null);
+    const body = bytes === null ? null : parseErrorBody(bytes);
+    const report = body === null ? null : call.route.readAnswer(body).report;
+    await this.parts.settler.end(live, { status: 'error', report });
+    const error = upstreamRefusal(
+      candidate.upstream,
+      answer.status,
+      answer.headers['retry-after'],
+      body,
+    );
+    return { error, retryable: isRetryableStatus(answer.status) && !call.client.hasLeft };
+  }
+
+  private async relayStreamed(
+    call: ReadCall,
+    admitted: AdmittedCall,
+    live: LiveCall,
+    answer: UpstreamAnswer,
+  ): Promise<void> {
+    const { engine, settler, config } = this.parts;
+    const { plan, model, price, promptTokens, caller } = admitted;
+    const { asked, client } = call;
+    const onStopping = (): void => void answer.body.destroy();
+    this.stopping.signal.addEventListener('abort', onStopping);
+    client.begin(200, {
+      ...this.answerHeaders(admitted, answer),
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      // Nginx and its kin hold streams back otherwise.
+      'x-accel-buffering': 'no',
+    });
+    const taximeter = plan.extendable
+      ? new Taximeter(engine, live, {
+          reservedTokens: plan.reservedTokens,
+          instalmentTokens: model.defaultOutputReserve * asked.choices,
+          ceilingTokens: outputCeiling(model, promptTokens) * asked.choices,
+          picoPerToken: outputTokenPico(asked, price),
+        })
+      : null;
+    try {
+      await relayStream({
+        upstream: admitted.candidate.upstream,
+        body: answer.body,
+        client,
+        reading: call.route.openStream(asked),
+        call: live,
+        settler,
+        taximeter,
+        drains: this.drains,
+        keepAliveMs: config.STREAM_KEEP_ALIVE_MS,
+        describeStop: (violations) => {
+          if (violations.length === 0) {
+            return {
+              message: 'The limits could not be checked while this stream ran on, so it was ended.',
+              code: 'quota_unavailable',
+              weir: { request_id: call.requestId },
+            };
+          }
+          const { currency, timeZone } = caller.policy.enterprise;
+          const error = limitRefusal(
+            { outcome: 'refused', violations, retryAfterMs: null },
+            { currency, timeZone, fittingCap: null },
+          );
+          const weir = error.details['weir'];
+          return {
+            message: error.message,
+            code: 'insufficient_quota',
+            weir: { request_id: call.requestId, ...(isJsonObject(weir) ? weir : {}) },
+          };
+        },
+      });
+    } finally {
+      this.stopping.signal.removeEventListener('abort', onStopping);
+    }
+  }
+
+  private async relayWhole(
+    call: ReadCall,
+    admitted: AdmittedCall,
+    live: LiveCall,
+    answer: UpstreamAnswer,
+  ): Promise<void> {
+    const { candidate } = admitted;
+    const bytes = await readWhole(answer.body, this.parts.config.ANSWER_LIMIT_BYTES).catch(
+      (error: unknown) => {
+        throw failureInBody(candidate.upstream, error);
+      },
+    );
+    const body = parseErrorBody(bytes);
+    if (body === null) {
+      throw failureInBody(candidate.upstream, new Error('the answer is not a JSON object'));
+    }
+    live.markFirstToken();
+    const { report, delivered } = call.route.readAnswer(body);
+    for (const piece of delivered) live.delivered.add(piece);
+    const status = call.client.hasLeft ? 'cancelled' : 'ok';
+    await this.parts.settler.end(live, { status, report });
+    call.client.begin(200, {
+      ...this.answerHeaders(admitted, answer),
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(bytes.length),
+    });
+    call.client.end(bytes);
+  }
+
+  private answerHeaders(
+    { admitted, plan, draft, candidate }: AdmittedCall,
+    answer: UpstreamAnswer,
+  ): Record<string, string> {
+    const isAnthropic = candidate.upstream.dialect === 'anthropic';
+    return {
+      ...returnedHeaders(answer.headers),
+      ...limitHeaders(admitted.remaining),
+      ...(isAnthropic ? anthropicLimitHeaders(admitted.remaining, this.parts.clock.now()) : {}),
+      ...(isAnthropic ? { 'request-id': draft.requestId } : {}),
+      ...(plan.forwardedCap === null ? {} : { 'x-weir-output-cap': String(plan.forwardedCap) }),
+      ...(admitted.degraded ? { 'x-weir-degraded': 'true' } : {}),
+    };
+  }
+
+  private recordRefusal(
+    { route, requestId }: Incoming,
+    policy: CallerPolicy,
+    model: string,
+    error: WeirError,
+  ): void {
+    const violation = error.details['violation'] as
+      | {
+          scope: { level: string; id: string; name: string };
+          metric: string;
+          window: string | null;
+        }
+      | undefined;
+    const retryAfterMs = error.details['retry_after_ms'];
+    const isUpstream = error.details['weir'] !== undefined && violation === undefined;
+    this.parts.refusals.record(policy, {
+      requestId,
+      model,
+      route: route.path,
+      outcome: isUpstream || error.httpStatus >= 500 ? 'failed' : 'refused',
+      code: error.code,
+      scope: violation?.scope ?? null,
+      metric: violation?.metric ?? null,
+      window: violation?.window ?? null,
+      retryAfterMs: typeof retryAfterMs === 'number' ? retryAfterMs : null,
+    });
+  }
+
+  private logFault({ route, requestId }: Incoming, error: WeirError): void {
+    if (error.httpStatus < 500) return;
+    const level = error.code === 'internal' ? 'error' : 'warn';
+    this.parts.logger[level](
+      { err: error.cause ?? error, code: error.code, request_id: requestId, route: route.path },
+      'a call failed',
+    );
+  }
+}
+
+/** Reads a body whole, up to a bound. */
+async function readWhole(body: Readable, bytesMax: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) throw new Error(`the answer is larger than ${bytesMax} bytes`);
+    chunks.push(chunk);
+  }
+  const first = chunks[0];
+  return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, bytes);
+}

@@ -1,0 +1,124 @@
+import type { IncomingMessage } from 'node:http';
+import { WeirError } from '@weir/domain';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Past the limit this much more is read and thrown away, so that the caller gets to read the 413. */
+const discardedBytesMax = 64 * 1024 * 1024;
+
+/** Nesting that no client of a chat API needs, and that recursive code could not walk. */
+const depthMax = 64;
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Refuses a request whose body is not declared to be JSON, or is encoded.
+ *
+ * @throws WeirError `unsupported_media_type`
+ */
+export function requireJsonContent(headers: IncomingMessage['headers']): void {
+  const contentType = headers['content-type'];
+  const mediaType = contentType?.split(';', 1)[0]?.trim().toLowerCase();
+  if (mediaType !== 'application/json') {
+    const found = mediaType === undefined ? 'is missing' : `is "${mediaType.slice(0, 80)}"`;
+    throw new WeirError(
+      'unsupported_media_type',
+      `The content type ${found}. Send a JSON body with the header "content-type: application/json".`,
+    );
+  }
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new WeirError(
+      'unsupported_media_type',
+      'Compressed request bodies are not accepted. Send the body without content-encoding.',
+    );
+  }
+}
+
+/**
+ * Reads a request's body whole.
+ *
+ * @throws WeirError `body_too_large` when it is longer than `limitBytes`; the rest is then read and dropped, within a
+ * bound, because a caller that is still sending would otherwise see a reset connection in place of the answer.
+ */
+export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes <= limitBytes) chunks.push(chunk);
+      else if (bytes > limitBytes + discardedBytesMax) break;
+      else chunks.length = 0;
+    }
+  } catch (error) {
+    throw new WeirError(
+      'invalid_request',
+      'The request ended before its whole body had arrived.',
+      {},
+      { cause: error },
+    );
+  }
+  if (bytes > limitBytes) {
+    throw new WeirError(
+      'body_too_large',
+      `The request body is larger than ${limitBytes} bytes. Send a smaller prompt, or pass large media by URL.`,
+      { limit_bytes: limitBytes },
+    );
+  }
+  return Buffer.concat(chunks, bytes);
+}
+
+/**
+ * Parses a body that must be a JSON object.
+ *
+ * @throws WeirError `invalid_request` that says what is wrong, without quoting the body: prompts are never logged.
+ */
+export function parseJsonObject(bytes: Buffer): JsonObject {
+  if (bytes.length === 0) {
+    throw new WeirError('invalid_request', 'The request has no body. Send a JSON object.');
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8'));
+  } catch (error) {
+    const position = /at position (\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
+    const where = position === undefined ? '' : ` (at character ${position})`;
+    throw new WeirError(
+      'invalid_request',
+      `The request body is not valid JSON${where}. Check quotes, commas and brackets.`,
+    );
+  }
+  if (!isJsonObject(value)) {
+    throw new WeirError(
+      'invalid_request',
+      'The request body must be a JSON object, as in {"model": ...}.',
+    );
+  }
+  if (!isWithinDepth(value, depthMax)) {
+    throw new WeirError(
+      'invalid_request',
+      `The request body is nested deeper than ${depthMax} levels.`,
+    );
+  }
+  return value;
+}
+
+/** Walks level by level rather than by recursion: the input decides the depth. */
+function isWithinDepth(root: unknown, levels: number): boolean {
+  let level: unknown[] = [root];
+  for (let depth = 0; depth <= levels; depth += 1) {
+    const next: unknown[] = [];
+    for (const value of level) {
+      if (typeof value !== 'object' || value === null) continue;
+      for (const child of Array.isArray(value) ? value : Object.values(value)) {
+        if (typeof child === 'object' && child !== null) next.push(child);
+      }
+    }
+    if (next.length === 0) return true;
+    level = next;
+  }
+  return false;
+}

@@ -1,0 +1,137 @@
+import {
+  inputTokensOf,
+  noTokens,
+  outputTokensOf,
+  usageEventOf,
+  type CallStatus,
+  type Clock,
+  type TokenUsage,
+  type UnnumberedUsageEvent,
+  type UsageEventDraft,
+} from '@weir/domain';
+import type { Actual, Lease, Observed } from '@weir/quota';
+import { costOf, countedUsage, pricedUsage } from '../admission/reservation.js';
+import type { DeliveredText } from '../relay/delivered-text.js';
+import type { UsageReport } from '../routes/metered-route.js';
+
+/** How a call ended, seen from the caller. */
+export type CallEnd = {
+  readonly status: Exclude<CallStatus, 'expired'>;
+  readonly report: UsageReport | null;
+};
+
+/** What is to be settled, or that nothing is to be charged. */
+export type Charge =
+  | { readonly kind: 'nothing' }
+  | {
+      readonly kind: 'usage';
+      readonly actual: Actual;
+      readonly event: UnnumberedUsageEvent;
+      readonly usage: TokenUsage;
+      readonly estimated: boolean;
+      /** The upstream's numbers contradicted each other. */
+      readonly clamped: boolean;
+    };
+
+/** An admitted call from dispatch to settlement: what it was admitted with, and what it has used so far. */
+export class LiveCall {
+  readonly startedAtMs: number;
+  private firstTokenAtMs: number | null = null;
+  private answered = false;
+
+  constructor(
+    readonly lease: Lease,
+    readonly leaseMs: number,
+    readonly draft: UsageEventDraft,
+    readonly promptTokens: number,
+    readonly delivered: DeliveredText,
+    private readonly clock: Clock,
+  ) {
+    this.startedAtMs = clock.now();
+  }
+
+  /** The upstream has begun a good answer: from now on the call is not free. */
+  markAnswered(): void {
+    this.answered = true;
+  }
+
+  markFirstToken(): void {
+    this.firstTokenAtMs ??= this.clock.now();
+  }
+
+  /** What the call has used so far, as far as can be seen from here: charged if this process should die. */
+  observed(): Observed {
+    const usage = countedUsage(this.promptTokens, this.delivered.tokensSoFar());
+    return {
+      inputTokens: usage.input,
+      outputTokens: usage.output,
+      costNano: costOf(usage, this.draft.price).nano,
+    };
+  }
+
+  /**
+   * The one rule for what a call is charged, for all routes:
+   * 1. what the upstream reports, number by number; the last report wins;
+   * 2. else nothing, where the upstream never began a good answer (no connection, no head, 4xx, 5xx);
+   * 3. else the counted prompt and what was delivered, marked as estimated: a call that broke off in the middle is not
+   *    free, whoever broke it off, and an error's text is no delivery.
+   */
+  charge({ status, report }: CallEnd): Charge {
+    if (report === null && !this.answered) return { kind: 'nothing' };
+    const known = this.usageOf(report);
+    const usage = pricedUsage(known.usage, this.draft.price);
+    const cost = costOf(usage, this.draft.price);
+    const event = usageEventOf(this.lease.id, {
+      ...this.draft,
+      kind: 'usage',
+      adjusts: null,
+      usage,
+      costPico: cost.pico.toString(),
+      costNano: cost.nano.toString(),
+      periodId: this.lease.periodId,
+      reservedAt: instant(this.lease.reservedAtMs),
+      startedAt: instant(this.startedAtMs),
+      firstTokenAt: this.firstTokenAtMs === null ? null : instant(this.firstTokenAtMs),
+      endedAt: instant(this.clock.now()),
+      status,
+      estimated: known.estimated,
+      late: false,
+    });
+    const actual = {
+      inputTokens: inputTokensOf(usage),
+      outputTokens: outputTokensOf(usage),
+      costNano: cost.nano,
+    };
+    return {
+      kind: 'usage',
+      actual,
+      event,
+      usage,
+      estimated: known.estimated,
+      clamped: known.clamped,
+    };
+  }
+
+  private usageOf(report: UsageReport | null): {
+    usage: TokenUsage;
+    estimated: boolean;
+    clamped: boolean;
+  } {
+    if (report === null) {
+      const usage = countedUsage(this.promptTokens, this.delivered.total());
+      return { usage, estimated: true, clamped: false };
+    }
+    const usage: TokenUsage = {
+      ...noTokens,
+      ...report.usage,
+      ...(report.hasInput ? {} : { input: this.promptTokens }),
+      ...(report.hasOutput ? {} : { output: this.delivered.total() }),
+    };
+    const estimated = report.clamped || !report.hasInput || !report.hasOutput;
+    return { usage, estimated, clamped: report.clamped };
+  }
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}
