@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { Tiktoken } from 'js-tiktoken/lite';
 import cl100kSource from 'js-tiktoken/ranks/cl100k_base';
@@ -119,6 +120,23 @@ describe.each(encodings)('counting with %s', (name) => {
         );
       }
     }
+  });
+
+  it('agrees on every token of the vocabulary that is text by itself', async () => {
+    const { table } = await loadEncoding(name);
+    const encoder = new BytePairEncoder(table);
+    const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    let compared = 0;
+    const wrong: string[] = [];
+    for (let rank = 0; rank + 1 < table.offsets.length; rank++) {
+      const bytes = Buffer.from(table.pool.subarray(table.offsets[rank], table.offsets[rank + 1]));
+      if (!isUtf8(bytes)) continue;
+      const text = utf8.decode(bytes);
+      compared++;
+      if (encoder.count(text) !== reference(name, text)) wrong.push(text);
+    }
+    expect(wrong).toEqual([]);
+    expect(compared).toBeGreaterThan(99_000);
   });
 
   it('counts the same with a warm cache as with a cold one', async () => {
