@@ -62,16 +62,6 @@ async function streamOnce(client: OpenAI, prompt: string): Promise<string> {
   return text;
 }
 
-async function refusalOf(call: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  try {
-    await call;
-  } catch (error) {
-    if (error instanceof OpenAI.APIError) return error;
-    throw error;
-  }
-  throw new Error('the call was admitted');
-}
-
 const nodeOf = (stack: RunningStack, id: string) =>
   stack.admin.get<NodeDetail>(`/api/v1/nodes/${id}`);
 

@@ -31,7 +31,6 @@ export type RunningStack = Omit<Stack, 'demo'> & {
 export const test = base.extend<object, { stack: RunningStack }>({
   stack: [
     // Playwright asks for the destructuring, also of nothing.
-    // eslint-disable-next-line no-empty-pattern
     async ({}, use) => {
       const stateDir = mkdtempSync(join(tmpdir(), 'weir-e2e-'));
       const lines: string[] = [];
