@@ -69,13 +69,17 @@ const boundaries = {
 
 const productionProjects = Object.keys(boundaries).filter((name) => name !== 'testing');
 
-export const depConstraints = Object.entries(boundaries).map(([name, { mayImport, banned }]) => ({
-  sourceTag: `scope:${name}`,
-  onlyDependOnLibsWithTags: mayImport.includes('*')
-    ? ['*']
-    : [`scope:${name}`, ...mayImport.map((lib) => `scope:${lib}`)],
-  bannedExternalImports: banned,
-}));
+/** @param {string[]} [also] libs that every project may import as well */
+const constraintsWith = (also = []) =>
+  Object.entries(boundaries).map(([name, { mayImport, banned }]) => ({
+    sourceTag: `scope:${name}`,
+    onlyDependOnLibsWithTags: mayImport.includes('*')
+      ? ['*']
+      : [`scope:${name}`, ...[...mayImport, ...also].map((lib) => `scope:${lib}`)],
+    bannedExternalImports: banned,
+  }));
+
+export const depConstraints = constraintsWith();
 
 export const config = tseslint.config(
   {
@@ -116,6 +120,20 @@ export const config = tseslint.config(
         },
       ],
       'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
+    },
+  },
+  {
+    // Specs import the test helpers on top.
+    files: ['apps/**/*.spec.ts', 'apps/**/*.spec.tsx', 'libs/**/*.spec.ts'],
+    rules: {
+      '@nx/enforce-module-boundaries': [
+        'error',
+        {
+          enforceBuildableLibDependency: false,
+          allow: [],
+          depConstraints: constraintsWith(['testing']),
+        },
+      ],
     },
   },
   {

@@ -1,5 +1,5 @@
 /** SQLSTATE classes, https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const dataClasses = new Set(['22', '23']);
+const dataClasses = new Set(['22', '23', '54']);
 
 function sqlState(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code;

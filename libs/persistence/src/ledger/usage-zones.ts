@@ -21,9 +21,8 @@ export class UsageZones {
     if (missing.length === 0) return;
     await this.pool.query(
       `insert into usage_zone (enterprise_id, zone)
-       select u.id, coalesce(t.name, 'UTC') from unnest($1::uuid[]) as u (id)
-       left join enterprise e on e.id = u.id
-       left join pg_timezone_names t on t.name = e.time_zone
+       select u.id, case when weir_is_time_zone(e.time_zone) then e.time_zone else 'UTC' end
+       from unnest($1::uuid[]) as u (id) left join enterprise e on e.id = u.id
        order by 1 on conflict do nothing`,
       [plainArray(missing)],
     );
@@ -63,8 +62,7 @@ export async function zonesToChange(pool: Pool): Promise<{ enterpriseId: string;
   const { rows } = await pool.query<{ enterpriseId: string; zone: string }>(
     `select e.id as "enterpriseId", e.time_zone as zone from enterprise e
      join usage_zone z on z.enterprise_id = e.id
-     join pg_timezone_names t on t.name = e.time_zone
-     where z.zone <> e.time_zone`,
+     where z.zone <> e.time_zone and weir_is_time_zone(e.time_zone)`,
   );
   return rows;
 }
