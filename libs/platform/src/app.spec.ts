@@ -394,10 +394,14 @@ describe('startWeirApp', () => {
     }
   }
 
-  async function start() {
+  async function start(options: Partial<WeirAppOptions> = {}) {
     const captured = capture();
     const host = new FakeProcess();
-    const app = await startWeirApp(ThingsModule, { name: 'test', logger: captured.logger }, host);
+    const app = await startWeirApp(
+      ThingsModule,
+      { name: 'test', logger: captured.logger, ...options },
+      host,
+    );
     opened.push(app);
     const listening = captured.lines.find((line) => line['msg'] === 'listening');
     return { ...captured, host, app, url: String(listening?.['url']) };
@@ -418,6 +422,17 @@ describe('startWeirApp', () => {
     expect(await host.exited).toBe(0);
     expect(disconnected).toBe(true);
     await expect(fetch(url)).rejects.toThrow();
+  });
+
+  it('goes on serving for a while, draining, so that a load balancer can turn away first', async () => {
+    const { host, url } = await start({ drainDelayMs: 500 });
+    host.emit('SIGTERM');
+    expect(await call(`${url}/readyz`)).toMatchObject({
+      status: 503,
+      body: { status: 'draining' },
+    });
+    expect((await call(`${url}/healthz`)).status).toBe(200);
+    expect(await host.exited).toBe(0);
   });
 
   it('ends at once on a second signal', async () => {
