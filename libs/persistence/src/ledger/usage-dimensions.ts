@@ -1,3 +1,4 @@
+import type { UsageEventData } from '@weir/domain';
 import { LRUCache } from 'lru-cache';
 import type { PoolClient } from 'pg';
 import { plainArray, textArray } from './array-literal.js';
@@ -27,12 +28,15 @@ const upsert = {
       where d.last_seen_at < excluded.last_seen_at`,
 };
 
+type Seen = { readonly data: UsageEventData; readonly atMs: number };
+
 /** Keeps the names that events carry, so that reports can name what was renamed or deleted since. */
 export class UsageDimensions {
-  private readonly written: LRUCache<string, Dimension>;
+  /** Per series, the newest event whose names are stored. */
+  private readonly stored: LRUCache<number, Seen>;
 
   constructor(cacheMax: number) {
-    this.written = new LRUCache({ max: cacheMax });
+    this.stored = new LRUCache({ max: cacheMax });
   }
 
   /**
@@ -41,14 +45,13 @@ export class UsageDimensions {
    * @returns what to call once the transaction is committed
    */
   async write(client: PoolClient, booked: readonly BookedRecord[]): Promise<() => void> {
+    const newest = this.newsOf(booked);
     const wanted = new Map<string, Dimension>();
-    for (const { record } of booked) {
-      for (const dimension of dimensionsOf(record)) {
+    for (const { data, atMs } of newest.values()) {
+      for (const dimension of dimensionsOf(data, atMs)) {
         const key = `${dimension.enterpriseId}|${dimension.kind}|${dimension.id}`;
         const known = wanted.get(key);
-        if (known !== undefined && known.seenAtMs >= dimension.seenAtMs) continue;
-        if (this.isStored(key, dimension)) continue;
-        wanted.set(key, dimension);
+        if (known === undefined || known.seenAtMs < dimension.seenAtMs) wanted.set(key, dimension);
       }
     }
     const sorted = [...wanted.entries()].sort(([a], [b]) => compare(a, b));
@@ -67,29 +70,47 @@ export class UsageDimensions {
       });
     }
     return () => {
-      for (const [key, dimension] of sorted) {
-        const known = this.written.get(key);
-        if (known === undefined || known.seenAtMs < dimension.seenAtMs)
-          this.written.set(key, dimension);
+      for (const [seriesId, seen] of newest) {
+        const known = this.stored.get(seriesId);
+        if (known === undefined || known.atMs < seen.atMs) this.stored.set(seriesId, seen);
       }
     };
   }
 
-  /** An older event than the last one written says nothing new; a newer one does when it names it differently. */
-  private isStored(key: string, dimension: Dimension): boolean {
-    const known = this.written.get(key);
-    if (known === undefined) return false;
-    if (dimension.seenAtMs <= known.seenAtMs) return true;
-    const isSame = known.name === dimension.name && known.path === dimension.path;
-    return isSame && dimension.seenAtMs - known.seenAtMs < refreshMs;
+  /** The newest event of each series that may say something new. */
+  private newsOf(booked: readonly BookedRecord[]): Map<number, Seen> {
+    const newest = new Map<number, Seen>();
+    for (const { record, seriesId } of booked) {
+      const seen = { data: record.event.data, atMs: record.reservedAtMs };
+      const other = newest.get(seriesId);
+      if (other !== undefined && other.atMs >= seen.atMs) continue;
+      const known = this.stored.get(seriesId);
+      if (known !== undefined) {
+        // An older event than the last one stored says nothing new.
+        if (seen.atMs <= known.atMs) continue;
+        if (seen.atMs - known.atMs < refreshMs && hasSameNames(seen.data, known.data)) continue;
+      }
+      newest.set(seriesId, seen);
+    }
+    return newest;
   }
 }
 
-function dimensionsOf({ event: { data }, reservedAtMs }: BookedRecord['record']): Dimension[] {
+/** Of two events of one series, whose ids are the same. */
+function hasSameNames(a: UsageEventData, b: UsageEventData): boolean {
+  return (
+    a.user.name === b.user.name &&
+    a.key.name === b.key.name &&
+    a.provider.name === b.provider.name &&
+    a.departments.every(({ name }, index) => name === b.departments[index]?.name)
+  );
+}
+
+function dimensionsOf(data: UsageEventData, seenAtMs: number): Dimension[] {
   const enterpriseId = data.enterprise.id.toLowerCase();
   const ids = data.departments.map(({ id }) => id.toLowerCase());
   const path = `{${ids.join(',')}}`;
-  const base = { enterpriseId, seenAtMs: reservedAtMs };
+  const base = { enterpriseId, seenAtMs };
   return [
     ...data.departments.map(({ name }, index) => ({
       ...base,
