@@ -96,7 +96,7 @@ describe('counting on a worker thread', () => {
     // Both are late: one while it runs, one while it waits.
     const late = await Promise.all([pool.count(table, [HOSTILE]), pool.count(table, [HOSTILE])]);
     expect(late).toEqual([undefined, undefined]);
-    await vi.waitUntil(() => pool.stats().running === 0);
+    await vi.waitUntil(() => pool.stats().running === 0, { timeout: 20_000 });
     expect(pool.stats()).toMatchObject({ queued: 0, threads: 1, threadFailures: 0 });
     expect(threads.length).toBe(1);
   });
