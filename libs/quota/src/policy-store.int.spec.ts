@@ -12,11 +12,7 @@ import {
   requiredUrl,
   type Testbed,
 } from './testbed/quota-testbed.js';
-
-const servers = [
-  { name: 'one Redis', variable: 'WEIR_TEST_REDIS_URL', cluster: false },
-  { name: 'Redis Cluster', variable: 'WEIR_TEST_REDIS_CLUSTER_URL', cluster: true },
-];
+import { servers } from './testbed/servers.js';
 
 describe.each(servers)('the policy store on $name', ({ variable, cluster }) => {
   let bed: Testbed;
