@@ -1,6 +1,5 @@
 import { access } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import cookie from '@fastify/cookie';
 import helmet from '@fastify/helmet';
 import rateLimit from '@fastify/rate-limit';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -33,7 +32,6 @@ async function configure(
   logger: Logger,
 ): Promise<void> {
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
-  await fastify.register(cookie);
   await fastify.register(rateLimit, signInRateLimit(config.SIGN_IN_RATE_PER_MINUTE));
   await fastify.register(helmet, {
     contentSecurityPolicy: {

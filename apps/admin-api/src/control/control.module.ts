@@ -42,7 +42,7 @@ export class ControlModule {
     /** Two connections, because a large publish must not make live figures wait, and may take longer than they may. */
     const redis = (timeoutMs: number) => ({
       inject: [LOGGER, Shutdown],
-      useFactory: (logger: Logger, shutdown: Shutdown): QuotaRedis => {
+      useFactory: async (logger: Logger, shutdown: Shutdown): Promise<QuotaRedis> => {
         const connection = connectQuotaRedis({
           url: config.REDIS_URL,
           prefix: config.REDIS_PREFIX,
@@ -52,6 +52,10 @@ export class ControlModule {
           logger,
         });
         shutdown.onClose('disconnect', 'redis', () => connection.close());
+        // So that the first change finds the connection there. Without Redis we start all the same, degraded.
+        await connection.ready(config.PUBLISH_TIMEOUT_MS).catch((error: unknown) => {
+          logger.warn({ err: error }, 'starting without Redis');
+        });
         return connection;
       },
     });
@@ -98,7 +102,15 @@ export class ControlModule {
         EnterpriseSetup,
         PolicyPublication,
       ],
-      exports: [CLOCK, CONTROL_CONFIG, DATABASE, LIVE_ENGINE, Changes, PolicyPublication],
+      exports: [
+        CLOCK,
+        CONTROL_CONFIG,
+        DATABASE,
+        LIVE_ENGINE,
+        POLICY_PUBLISHER,
+        Changes,
+        PolicyPublication,
+      ],
     };
   }
 }

@@ -3,7 +3,7 @@ import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { adminApi, may, WeirError, type ApiRoute, type OperationId } from '@weir/domain';
 import { Sessions } from '../auth/sessions.js';
-import { sessionCookie } from '../auth/session-cookie.js';
+import { sessionTokenOf } from '../auth/session-cookie.js';
 import { operationMetadata, type AdminRequest } from './operation.js';
 
 const csrfHeader = 'x-csrf-token';
@@ -31,7 +31,7 @@ export class ApiGuard implements CanActivate {
     if (route.method !== 'get') refuseCrossSite(request);
     if (route.permission === null) return true;
 
-    const session = await this.sessions.find(request.cookies[sessionCookie]);
+    const session = await this.sessions.find(sessionTokenOf(request));
     if (session === null) {
       throw new WeirError('unauthenticated', 'Sign in first, or again: the session has ended.');
     }
