@@ -1,5 +1,4 @@
 import type { TokenCounter } from '@weir/tokens';
-import { sseEvent, type SseEvent } from '../relay/sse-splitter.js';
 import {
   invalidField,
   optionalArray,
@@ -10,19 +9,10 @@ import {
   requiredModel,
 } from '../request/fields.js';
 import { isJsonObject, type JsonObject } from '../request/json-body.js';
-import type {
-  AskedCall,
-  DeliveredPiece,
-  EarlyEnd,
-  EventVerdict,
-  MeteredRoute,
-  StreamReading,
-  UsageReport,
-} from './metered-route.js';
-import { readOpenAiUsage, writeOpenAiUsage } from './openai-usage.js';
+import { choicesMax, choicesOf, ChoiceStream, indexOf } from './choice-stream.js';
+import type { MeteredRoute } from './metered-route.js';
+import { readOpenAiUsage } from './openai-usage.js';
 
-/** OpenAI allows up to 128 answers per request. */
-const choicesMax = 128;
 const capMax = Number.MAX_SAFE_INTEGER;
 
 /** POST /v1/chat/completions (OpenAI API reference, "Chat"). */
@@ -77,7 +67,12 @@ export const chatCompletions: MeteredRoute = {
     }),
   }),
 
-  openStream: (asked) => new ChatStream(asked),
+  openStream: (asked) =>
+    new ChoiceStream(asked, {
+      object: 'chat.completion.chunk',
+      textsOf: (choice) => (isJsonObject(choice['delta']) ? textsOf(choice['delta']) : []),
+      lastChoice: (index) => ({ index, delta: {}, finish_reason: 'length' }),
+    }),
 };
 
 export function largerCap(left: number | null, right: number | null): number | null {
@@ -107,14 +102,16 @@ export function readStreamOptions(body: JsonObject, streamed: boolean): boolean 
 
 /** Lowers whichever caps the caller set; sets the current name of the field where there is none. */
 function lowerCaps(body: Record<string, unknown>, cap: number): void {
-  let found = false;
-  for (const field of ['max_tokens', 'max_completion_tokens']) {
-    const value = body[field];
-    if (typeof value !== 'number') continue;
-    body[field] = Math.min(value, cap);
-    found = true;
-  }
-  if (!found) body['max_completion_tokens'] = cap;
+  const set = ['max_tokens', 'max_completion_tokens'].filter(
+    (field) => typeof body[field] === 'number',
+  );
+  for (const field of set.length > 0 ? set : ['max_completion_tokens']) lowerCap(body, field, cap);
+}
+
+/** Sets a cap, or lowers the one that is there. */
+export function lowerCap(body: Record<string, unknown>, field: string, cap: number): void {
+  const value = body[field];
+  body[field] = typeof value === 'number' ? Math.min(value, cap) : cap;
 }
 
 function hasPart(messages: readonly JsonObject[], type: string): boolean {
@@ -124,18 +121,6 @@ function hasPart(messages: readonly JsonObject[], type: string): boolean {
       Array.isArray(content) && content.some((part) => isJsonObject(part) && part['type'] === type)
     );
   });
-}
-
-function choicesOf(value: JsonObject): JsonObject[] {
-  const choices = value['choices'];
-  return Array.isArray(choices) ? choices.filter(isJsonObject) : [];
-}
-
-function indexOf(choice: JsonObject, position: number): number {
-  const index = choice['index'];
-  return typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < choicesMax
-    ? index
-    : position;
 }
 
 /** All that a message or delta says: text, refusal, reasoning where upstreams show it, and tool calls. */
@@ -158,87 +143,5 @@ function addFunctionTexts(texts: string[], called: unknown): void {
   for (const field of ['name', 'arguments']) {
     const value = called[field];
     if (typeof value === 'string' && value !== '') texts.push(value);
-  }
-}
-
-class ChatStream implements StreamReading {
-  private lastReport: UsageReport | null = null;
-  private done = false;
-  private errored = false;
-  private readonly finishedChoices = new Set<number>();
-  private readonly openChoices = new Set<number>();
-  private head: JsonObject = {};
-
-  constructor(private readonly asked: AskedCall) {}
-
-  get complete(): boolean {
-    return this.done || (this.finishedChoices.size > 0 && this.openChoices.size === 0);
-  }
-
-  get failed(): boolean {
-    return this.errored;
-  }
-
-  report(): UsageReport | null {
-    return this.lastReport;
-  }
-
-  read(event: SseEvent, deliver: (piece: DeliveredPiece) => void): EventVerdict {
-    if (event.data === null) return 'forward';
-    if (event.data.trim() === '[DONE]') {
-      this.done = true;
-      return 'last';
-    }
-    const chunk = parseChunk(event.data);
-    if (chunk === null) return 'forward';
-    if (isJsonObject(chunk['error']) || event.name === 'error') {
-      this.errored = true;
-      return 'forward';
-    }
-    const report = readOpenAiUsage(chunk['usage']);
-    if (report !== null) this.lastReport = report;
-    const choices = choicesOf(chunk);
-    if (choices.length > 0) this.head = chunk;
-    for (const [position, choice] of choices.entries()) {
-      const index = indexOf(choice, position);
-      if (typeof choice['finish_reason'] === 'string') {
-        this.finishedChoices.add(index);
-        this.openChoices.delete(index);
-      } else if (!this.finishedChoices.has(index)) {
-        this.openChoices.add(index);
-      }
-      if (!isJsonObject(choice['delta'])) continue;
-      for (const text of textsOf(choice['delta'])) deliver({ choice: index, text });
-    }
-    // Only the chunk that exists for the usage's sake is kept back: one with choices belongs to the client.
-    const isExtra = report !== null && choices.length === 0;
-    return isExtra && !this.asked.wantsStreamUsage ? 'hide' : 'forward';
-  }
-
-  endEarly({ message, code, usage, weir }: EarlyEnd): string {
-    const { id, created, model } = this.head;
-    const head = { id, object: 'chat.completion.chunk', created, model };
-    const open = this.openChoices.size > 0 ? [...this.openChoices] : [0];
-    const choices = open.map((index) => ({ index, delta: {}, finish_reason: 'length' }));
-    const last = sseEvent(JSON.stringify({ ...head, choices, weir: { ...weir, code, message } }));
-    const usageChunk = this.asked.wantsStreamUsage
-      ? sseEvent(JSON.stringify({ ...head, choices: [], usage: writeOpenAiUsage(usage) }))
-      : '';
-    return `${last}${usageChunk}${sseEvent('[DONE]')}`;
-  }
-
-  failure(message: string, code: string, requestId: string): string {
-    const error = { message, type: 'server_error', param: null, code };
-    return sseEvent(JSON.stringify({ error: { ...error, weir: { request_id: requestId } } }));
-  }
-}
-
-function parseChunk(data: string): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(data);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    // Not ours to judge: the client gets the bytes as they came.
-    return null;
   }
 }

@@ -48,6 +48,13 @@ export type AskedCall = {
   readonly addsStoredContext: boolean;
 };
 
+/** A call of text alone. */
+export const noMedia: AskedCall['media'] = Object.freeze({
+  audioInput: false,
+  imageInput: false,
+  audioOutput: false,
+});
+
 export type UpstreamChange = {
   readonly upstreamModel: string;
   /** A cap on output tokens per choice that replaces or adds to the caller's; null leaves it as it is. */
