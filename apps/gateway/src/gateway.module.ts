@@ -9,9 +9,10 @@ import { Admission } from './admission/admission.js';
 import { BudgetOutlook } from './admission/budget-outlook.js';
 import type { GatewayConfig } from './config.js';
 import { ApiKeyGuard } from './controllers/api-key.guard.js';
+import { CountTokensController } from './controllers/count-tokens.controller.js';
 import { ModelsController } from './controllers/models.controller.js';
 import { QuotaController } from './controllers/quota.controller.js';
-import { CLOCK, GATEWAY_CONFIG, QUOTA_ENGINE } from './injection-tokens.js';
+import { CLOCK, GATEWAY_CONFIG, QUOTA_ENGINE, TOKEN_COUNTER } from './injection-tokens.js';
 import { MeteredCalls } from './metered/metered-calls.js';
 import { registerMeteredRoutes } from './metered/metered-routes.plugin.js';
 import { GatewayMetrics } from './observe/gateway-metrics.js';
@@ -30,7 +31,7 @@ export class GatewayModule {
   static forRoot(config: GatewayConfig, clock: Clock = systemClock): DynamicModule {
     return {
       module: GatewayModule,
-      controllers: [ModelsController, QuotaController],
+      controllers: [CountTokensController, ModelsController, QuotaController],
       providers: [
         { provide: GATEWAY_CONFIG, useValue: config },
         { provide: CLOCK, useValue: clock },
@@ -43,6 +44,11 @@ export class GatewayModule {
         {
           provide: QUOTA_ENGINE,
           useFactory: (parts: Parts) => parts.engine,
+          inject: [PARTS],
+        },
+        {
+          provide: TOKEN_COUNTER,
+          useFactory: (parts: Parts) => parts.counter,
           inject: [PARTS],
         },
         {
@@ -139,7 +145,7 @@ async function startParts(
   shutdown.onClose('disconnect', 'leases', () => keeper.stop());
   shutdown.onClose('disconnect', 'upstreams', () => upstreams.close());
   shutdown.onClose('disconnect', 'token counter', () => counter.close());
-  return { engine, policies, calls };
+  return { engine, policies, counter, calls };
 }
 
 function refusalSink(redis: QuotaRedis): RefusalSink {

@@ -89,7 +89,9 @@ const storedContextTokens = 4_096;
 export class MeteredCalls {
   readonly drains: Drains;
   private readonly running = new Set<Promise<void>>();
-  private readonly stopping = new AbortController();
+  /** Cuts what still runs; one entry per call that waits on an upstream. */
+  private readonly cuts = new Set<() => void>();
+  private isStopping = false;
 
   constructor(private readonly parts: MeteredCallsParts) {
     this.drains = new Drains(parts.config.DRAINS_MAX, parts.config.DRAIN_MS_MAX);
@@ -114,7 +116,8 @@ export class MeteredCalls {
 
   /** For the shutdown, once the server has given its callers their time: stops what still runs and waits for its settlement. */
   async stop(): Promise<void> {
-    this.stopping.abort(new Error('shutting down'));
+    this.isStopping = true;
+    for (const cut of this.cuts) cut();
     await Promise.allSettled(this.running);
   }
 
@@ -247,12 +250,12 @@ export class MeteredCalls {
     );
     keeper.track(live);
     const stop = new AbortController();
-    const onStopping = (): void => stop.abort(this.stopping.signal.reason);
-    if (this.stopping.signal.aborted) onStopping();
-    this.stopping.signal.addEventListener('abort', onStopping);
+    const cut = (): void => stop.abort();
+    this.cuts.add(cut);
+    if (this.isStopping) cut();
     // Whole answers are fetched to the end all the same: the upstream bills them in full.
     if (call.asked.streamed && upstream.onClientGone === 'abort') {
-      call.client.onLeave(() => stop.abort(new Error('the client left')));
+      call.client.onLeave(cut);
     }
     try {
       const sentMs = performance.now();
@@ -282,13 +285,18 @@ export class MeteredCalls {
       const isCut = thrown instanceof UpstreamFailure && thrown.phase === 'body';
       const status = call.client.hasLeft ? 'cancelled' : isCut ? 'partial' : 'error';
       await settler.end(live, { status, report: null });
+      if (stop.signal.aborted) {
+        // Nobody is left to answer, or the process ends.
+        if (call.client.hasLeft) return 'answered';
+        throw new WeirError('unavailable', 'This gateway is shutting down. Try again.');
+      }
       if (thrown instanceof UpstreamFailure) {
         const retryable = thrown.phase !== 'body' && !call.client.hasLeft;
         return { error: upstreamFailureError(upstream, thrown), retryable };
       }
       throw thrown;
     } finally {
-      this.stopping.signal.removeEventListener('abort', onStopping);
+      this.cuts.delete(cut);
     }
   }
 
@@ -321,8 +329,8 @@ export class MeteredCalls {
     const { engine, settler, config } = this.parts;
     const { plan, model, price, promptTokens, caller } = admitted;
     const { asked, client } = call;
-    const onStopping = (): void => void answer.body.destroy();
-    this.stopping.signal.addEventListener('abort', onStopping);
+    const cut = (): void => void answer.body.destroy();
+    this.cuts.add(cut);
     client.begin(200, {
       ...this.answerHeaders(admitted, answer),
       'content-type': 'text/event-stream; charset=utf-8',
@@ -371,7 +379,7 @@ export class MeteredCalls {
         },
       });
     } finally {
-      this.stopping.signal.removeEventListener('abort', onStopping);
+      this.cuts.delete(cut);
     }
   }
 
