@@ -25,6 +25,9 @@ type NodeDetail = {
   limits: Limit[];
 };
 type Usage = { rows: (Figures & { groupId: string })[]; totals: Figures };
+type QuotaView = {
+  path: { name: string; limits: { metric: string; window: string; limit: string }[] }[];
+};
 type Bill = { totals: { calls: number; cost_pico: string } };
 
 const prompts = [
@@ -107,12 +110,10 @@ test.describe('the main road', () => {
 
     const { client, attempts } = clientFor(stack, 'Marketing');
     await expect(async () => {
-      const limit = (
-        await client.get<{ limits: { level: string; metric: string; limit: string }[] }>('/quota')
-      ).limits.find(
-        (candidate: { level: string; metric: string }) =>
-          candidate.level === 'department' && candidate.metric === 'cost',
-      );
+      const quota = await client.get<QuotaView>('/quota');
+      const limit = quota.path
+        .find(({ name }) => name === 'Marketing')
+        ?.limits.find(({ metric, window }) => metric === 'cost' && window === 'month');
       expect(parseNano(limit?.limit ?? '0')).toBe(parseNano(budget));
     }).toPass({ timeout: 2_000, intervals: [50] });
     expect(Date.now() - savedAt).toBeLessThan(2_000);
@@ -138,7 +139,9 @@ test.describe('the main road', () => {
     expect(weir).toMatchObject({
       metric: 'cost',
       window: 'month',
-      scope: { level: 'department', id: marketing, name: 'Marketing' },
+      level: 'department',
+      id: marketing,
+      name: 'Marketing',
     });
     expect(parseNano(String(weir.limit))).toBe(parseNano(budget));
     const used = parseNano(String(weir.used));
