@@ -7,6 +7,7 @@ import { createTokenCounter } from '@weir/tokens';
 import type { FastifyInstance } from 'fastify';
 import { Admission } from './admission/admission.js';
 import { BudgetOutlook } from './admission/budget-outlook.js';
+import { DenyCache } from './admission/deny-cache.js';
 import type { GatewayConfig } from './config.js';
 import { ApiKeyGuard } from './controllers/api-key.guard.js';
 import { CountTokensController } from './controllers/count-tokens.controller.js';
@@ -106,10 +107,12 @@ async function startParts(
     connectionsMax: config.UPSTREAM_CONNECTIONS_MAX,
     secretBox: SecretBox.fromSetting(config.WEIR_SECRET_KEY),
   });
+  const denials = new DenyCache();
   const admission = new Admission(
     engine,
     policies,
     new BudgetOutlook(engine),
+    denials,
     clock,
     logger,
     Math.random,
@@ -133,6 +136,7 @@ async function startParts(
     leases: () => keeper.size,
     unsettled: () => settler.pending,
     drains: () => calls.drains.size,
+    localDenials: () => denials.hits,
   });
   keeper.start();
   health.register('redis', async () => void (await redis.client.ping()), { critical: false });

@@ -9,13 +9,21 @@ import {
   type UsageEventDraft,
 } from '@weir/domain';
 import type { Logger } from '@weir/platform';
-import type { Admitted, PolicyStore, QuotaEngine, Reservation, Violation } from '@weir/quota';
+import type {
+  Admitted,
+  PolicyStore,
+  QuotaEngine,
+  Refused,
+  Reservation,
+  Violation,
+} from '@weir/quota';
 import { limitRefusal } from '../answers/limit-refusal.js';
 import { modelFor, refreshed, type Caller } from '../caller/caller.js';
 import { callerNames } from '../observe/refusal-log.js';
 import type { AskedCall, MeteredRoute } from '../routes/metered-route.js';
 import { chooseUpstream, type Candidate } from '../upstream/choose-upstream.js';
 import type { BudgetOutlook } from './budget-outlook.js';
+import type { DenyCache } from './deny-cache.js';
 import {
   outputTokenPico,
   planOutput,
@@ -65,10 +73,21 @@ export class Admission {
     private readonly engine: QuotaEngine,
     private readonly policies: PolicyStore,
     private readonly outlook: BudgetOutlook,
+    private readonly denials: DenyCache,
     private readonly clock: Clock,
     private readonly logger: Logger,
     private readonly random: () => number,
   ) {}
+
+  /**
+   * Refuses a call that is sure to be refused whatever is in it, before its body is read.
+   *
+   * @throws WeirError: the limit's refusal.
+   */
+  refuseEarly({ policy }: Caller): void {
+    const denial = this.denials.denialOf(policy, null);
+    if (denial !== null) throw refusalOf(denial, policy, null);
+  }
 
   /**
    * Admits one attempt of a call.
@@ -104,7 +123,8 @@ export class Admission {
         outputTokens: plan.reservedTokens,
       });
       const draft = this.draftOf(request, policy, model, candidate, price);
-      const result = await this.ask(policy, draft, reserve);
+      const denial = this.denials.denialOf(policy, { reserve, model: model.alias });
+      const result = denial ?? (await this.ask(policy, draft, reserve));
       if (result.outcome === 'stale') {
         staleRounds += 1;
         caller = await refreshed(caller, this.policies, this.clock);
@@ -136,11 +156,8 @@ export class Admission {
         loweredCap = fittingCap;
         continue;
       }
-      throw limitRefusal(result, {
-        currency: policy.enterprise.currency,
-        timeZone: policy.enterprise.timeZone,
-        fittingCap,
-      });
+      if (denial === null) this.denials.remember(policy, result);
+      throw refusalOf(result, policy, fittingCap);
     }
     throw new WeirError(
       'quota_unavailable',
@@ -230,6 +247,11 @@ export class Admission {
       'a call passed limits that do not refuse',
     );
   }
+}
+
+function refusalOf(refused: Refused, policy: CallerPolicy, fittingCap: number | null): WeirError {
+  const { currency, timeZone } = policy.enterprise;
+  return limitRefusal(refused, { currency, timeZone, fittingCap });
 }
 
 function onlyBudgets(violations: readonly Violation[]): boolean {

@@ -433,4 +433,31 @@ describe('limits in force', () => {
     ]);
     expect([first.status, second.status]).toEqual([200, 200]);
   });
+
+  it('answers a storm of refused calls by itself, with a retry-after that holds', async () => {
+    const world = await harness.publish({ limits: { user: [limit('requests', 'minute', '30')] } });
+    const localDenials = async (): Promise<number> => {
+      const text = await (await fetch(`${harness.url}/metrics`)).text();
+      return Number(/^weir_local_denials\{.*\} (\d+)$/m.exec(text)?.[1]);
+    };
+    const before = await localDenials();
+    let refused = 0;
+    let last: Response | null = null;
+    for (let call = 0; call < 200; call += 1) {
+      const response = await harness.chat(world);
+      await response.arrayBuffer();
+      if (response.status !== 429) continue;
+      refused += 1;
+      last = response;
+    }
+    expect(refused).toBeGreaterThan(150);
+    expect((await localDenials()) - before).toBeGreaterThan(refused - 10);
+    expect(last?.headers.get('retry-after')).toMatch(/^[12]$/);
+    const waitMs = Number(last?.headers.get('retry-after-ms'));
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    expect((await harness.chat(world)).status).toBe(200);
+    // An edit lifts what is remembered at once.
+    await harness.publishUserLimits(world, [limit('requests', 'minute', '6000')]);
+    expect((await harness.chat(world)).status).toBe(200);
+  });
 });

@@ -131,6 +131,7 @@ export class MeteredCalls {
         this.parts.clock,
       );
       known = { policy: caller.policy, model: '' };
+      this.parts.admission.refuseEarly(caller);
       const call = await this.read(incoming, caller);
       known = { policy: caller.policy, model: call.asked.model };
       modelFor(caller.policy, call.asked.model, incoming.route);

@@ -86,6 +86,7 @@ export class GatewayMetrics {
       leases: () => number;
       unsettled: () => number;
       drains: () => number;
+      localDenials: () => number;
     },
   ): void {
     const gauge = (name: string, help: string, value: () => number): void => {
@@ -101,6 +102,11 @@ export class GatewayMetrics {
     gauge('weir_calls_in_flight', 'Calls in this process.', read.inFlight);
     gauge('weir_leases_held', 'Leases that this process renews.', read.leases);
     gauge('weir_settlements_pending', 'Settlements that are not done yet.', read.unsettled);
+    gauge(
+      'weir_local_denials',
+      'Calls refused since the start without asking the store.',
+      read.localDenials,
+    );
     gauge(
       'weir_drains_running',
       'Streams read on for their usage after the client left.',

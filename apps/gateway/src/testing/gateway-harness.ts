@@ -159,6 +159,13 @@ export class GatewayHarness {
     });
   }
 
+  /** Replaces the limits of the user. */
+  async publishUserLimits(world: World, limits: readonly LimitDocument[]): Promise<void> {
+    await this.publisher.publish(world.enterprise.id, {
+      nodes: [{ ...world.user, limits: [...limits] }],
+    });
+  }
+
   /** What the engine itself says of every scope on the path. */
   async peek(world: World): Promise<readonly ScopeUsage[]> {
     return this.engine.peek({

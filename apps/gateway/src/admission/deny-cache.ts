@@ -1,0 +1,108 @@
+import { isCalendarWindow, type CallerPolicy } from '@weir/domain';
+import type { Refused, Reservation, Violation } from '@weir/quota';
+import { LRUCache } from 'lru-cache';
+
+type Denial = { readonly violation: Violation; readonly untilMs: number };
+type Entry = { readonly version: number; readonly denials: readonly Denial[] };
+
+const callersMax = 20_000;
+/** A refusal is remembered no longer than this, however long it will last: an edit that goes unnoticed must not. */
+const rateMsMax = 10_000;
+const budgetMsMax = 1_000;
+
+/**
+ * Refusals that are sure to be repeated until a known instant, so that a storm of refused calls does not reach the store.
+ *
+ * Remembered are only those that nothing but time or an edit can lift: a full rate window until its own retry-after, and
+ * a used-up budget with no reservation in it that a settlement could give back. Concurrency never is: a slot may be free
+ * the next moment. A call that asks for less than the refused one goes to the store.
+ */
+export class DenyCache {
+  private readonly entries = new LRUCache<string, Entry>({ max: callersMax });
+
+  private denied = 0;
+
+  constructor(private readonly now: () => number = () => performance.now()) {}
+
+  /** How many calls were refused without asking the store. */
+  get hits(): number {
+    return this.denied;
+  }
+
+  remember(policy: CallerPolicy, refused: Refused): void {
+    const now = this.now();
+    const denials = refused.violations.flatMap((violation): Denial[] => {
+      const ms = lastsMs(violation);
+      return ms === null ? [] : [{ violation, untilMs: now + ms }];
+    });
+    if (denials.length > 0) {
+      this.entries.set(policy.key.id, { version: policy.version, denials });
+    }
+  }
+
+  /**
+   * The refusal of a call that is sure to be refused, or null.
+   *
+   * @param ask what the call reserves and its model; null before that is known: then only limits that count every call
+   * alike can deny it.
+   */
+  denialOf(
+    policy: CallerPolicy,
+    ask: { readonly reserve: Reservation; readonly model: string } | null,
+  ): Refused | null {
+    const entry = this.entries.get(policy.key.id);
+    if (entry === undefined) return null;
+    if (entry.version !== policy.version) {
+      this.entries.delete(policy.key.id);
+      return null;
+    }
+    const now = this.now();
+    const violations = entry.denials.flatMap(({ violation, untilMs }): Violation[] => {
+      if (untilMs <= now || !appliesTo(violation, ask)) return [];
+      const retryAfterMs = violation.retryAfterMs === null ? null : untilMs - now;
+      return [{ ...violation, retryAfterMs }];
+    });
+    if (violations.length === 0) return null;
+    this.denied += 1;
+    const waits = violations.map(({ retryAfterMs }) => retryAfterMs);
+    const helps = waits.every((ms): ms is number => ms !== null);
+    return { outcome: 'refused', violations, retryAfterMs: helps ? Math.max(...waits) : null };
+  }
+}
+
+function lastsMs(violation: Violation): number | null {
+  if (violation.impossible || violation.metric === 'concurrency') return null;
+  if (isCalendarWindow(violation.window)) return violation.reserved === 0n ? budgetMsMax : null;
+  // Longer than the bound: the store is asked again in between, which costs one trip.
+  return violation.retryAfterMs === null || violation.retryAfterMs > rateMsMax
+    ? null
+    : violation.retryAfterMs;
+}
+
+function appliesTo(
+  violation: Violation,
+  ask: { readonly reserve: Reservation; readonly model: string } | null,
+): boolean {
+  if (ask === null) return violation.metric === 'requests' && violation.model === null;
+  if (violation.model !== null && violation.model !== ask.model) return false;
+  return askedOf(violation, ask.reserve) >= violation.requested;
+}
+
+function askedOf({ metric, window }: Violation, reserve: Reservation): bigint {
+  const isBudget = isCalendarWindow(window);
+  const input = isBudget ? reserve.budgetInputTokens : reserve.windowInputTokens;
+  const output = isBudget ? reserve.budgetOutputTokens : reserve.windowOutputTokens;
+  switch (metric) {
+    case 'requests':
+    case 'concurrency':
+      return 1n;
+    case 'tokens':
+      return BigInt(input + output);
+    case 'input_tokens':
+      return BigInt(input);
+    case 'output_tokens':
+      return BigInt(output);
+    case 'cost':
+      return reserve.costNano;
+  }
+}
