@@ -400,7 +400,7 @@ describe.each(servers)('admission on $name', ({ variable, cluster }) => {
     { metric: 'tokens', window: 'minute', amount: 100, shape: { input: 10, output: 37 } },
     { metric: 'output_tokens', window: 'hour', amount: 90, shape: { output: 40 } },
     { metric: 'requests', window: 'day', amount: 2, shape: {} },
-    { metric: 'cost', window: 'week', amount: 500, shape: {} },
+    { metric: 'cost', window: 'week', amount: 500_000_000, shape: {} },
     { metric: 'tokens', window: 'month', amount: 70, shape: {} },
   ];
   it.each(waits)(

@@ -144,6 +144,10 @@ export class QuotaRedis {
     this.epochListeners.add(listener);
   }
 
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   /** A second connection for subscriptions, without the data plane's timeouts. */
   subscriber(): Redis | Cluster {
     return this.connect({ subscriber: true });

@@ -41,25 +41,19 @@ const maxCallsInFlight = 200_000;
 const maxPlansPerPath = 64;
 
 /** The engine on Redis: one round trip and one script per operation. */
-export function createRedisEngine(redis: QuotaRedis): QuotaEngine {
+export function createRedisEngine(redis: QuotaRedis): RedisEngine {
   return new RedisEngine(redis);
 }
 
-class RedisEngine implements QuotaEngine {
+/** {@link QuotaEngine} on Redis, and what the resilient engine needs beside it. */
+export class RedisEngine implements QuotaEngine {
   private readonly plans = new WeakMap<readonly PolicyScope[], Map<string, AdmissionPlan>>();
   private readonly inFlight = new LRUCache<string, AdmissionPlan>({ max: maxCallsInFlight });
 
   private readonly recent = new RecentSettlements();
 
   constructor(private readonly redis: QuotaRedis) {
-    redis.onEpochChange((shard, fence) => {
-      this.replay(shard, fence).catch((error: unknown) => {
-        redis.logger.error(
-          { shard, error: String(error) },
-          'settlements that Redis may have lost were not sent again yet',
-        );
-      });
-    });
+    redis.onEpochChange((shard, fence) => this.replayUntilDone(shard, fence));
   }
 
   async admit(call: AdmitCall): Promise<AdmitResult> {
@@ -116,6 +110,9 @@ class RedisEngine implements QuotaEngine {
   async extend(lease: Lease, by: ExtendBy): Promise<Extended> {
     const plan = this.inFlight.get(lease.id);
     if (!plan) {
+      const leaseMs = lease.expiresAtMs - lease.reservedAtMs;
+      const alive = await this.renew([{ lease, observed: by.observed, leaseMs }]);
+      if (!alive.has(lease.id)) return { outcome: 'gone' };
       throw new WeirError('conflict', 'a call is extended by the process that admitted it', {
         leaseId: lease.id,
       });
@@ -208,7 +205,21 @@ class RedisEngine implements QuotaEngine {
   }
 
   async settle(lease: Lease, actual: Actual, event: UnnumberedUsageEvent): Promise<SettleResult> {
-    const descriptor = this.inFlight.get(lease.id)?.descriptor ?? monthDescriptor(event);
+    return this.settleWith(lease, actual, event, this.descriptorOf(lease, event));
+  }
+
+  /** The calendar fields that a call was charged in, as text that a spool can keep. */
+  descriptorOf(lease: Lease, event: UnnumberedUsageEvent): Buffer {
+    return this.inFlight.get(lease.id)?.descriptor ?? monthDescriptor(event);
+  }
+
+  /** Settles with the charged fields given: for a call whose admission this process does not remember. */
+  async settleWith(
+    lease: Lease,
+    actual: Actual,
+    event: UnnumberedUsageEvent,
+    descriptor: Buffer,
+  ): Promise<SettleResult> {
     const { state, rest, epoch } = await this.runSettle(lease, actual, event);
     this.inFlight.delete(lease.id);
     switch (state) {
@@ -287,8 +298,11 @@ class RedisEngine implements QuotaEngine {
     return { state: String.fromCharCode(answer[0] ?? 0), rest: answer.subarray(1), epoch };
   }
 
-  /** Charges and numbers a call whose lease is not in Redis. Null when it was booked before. */
-  private async book(
+  /**
+   * Charges and numbers a call whose lease is not in Redis: lost with an earlier epoch, or admitted by the local engine.
+   * Without a descriptor only the event is appended. Null when it was booked before.
+   */
+  async book(
     lease: Lease,
     actual: Actual,
     event: UnnumberedUsageEvent,
@@ -325,6 +339,17 @@ class RedisEngine implements QuotaEngine {
   ): void {
     const atMs = this.redis.clock.now();
     this.recent.add({ lease, actual, event, descriptor, epoch, seq, atMs });
+  }
+
+  private replayUntilDone(shard: number, fence: Fence): void {
+    this.replay(shard, fence).catch((error: unknown) => {
+      this.redis.logger.error(
+        { shard, error: String(error) },
+        'settlements that Redis may have lost were not all sent again yet',
+      );
+      if (this.redis.isClosed) return;
+      setTimeout(() => this.replayUntilDone(shard, fence), replayRetryMs).unref();
+    });
   }
 
   /**
@@ -414,7 +439,18 @@ class RedisEngine implements QuotaEngine {
       const at = takenFrom + index * 2;
       remaining.push(remainingOf(check, fromLimbs(numbers[at] ?? 0, numbers[at + 1] ?? 0), nowMs));
     });
-    this.inFlight.set(call.leaseId, plan);
+    // Asked again after a period has turned: the lease stays in the periods of its reservation.
+    const own =
+      plan.validFromMs <= reservedAtMs && reservedAtMs < plan.validUntilMs
+        ? plan
+        : planAdmission(
+            this.redis.keys(call.shard),
+            call.path,
+            call.timeZone,
+            call.model,
+            reservedAtMs,
+          );
+    this.inFlight.set(call.leaseId, own);
     return {
       outcome: 'admitted',
       lease: {
@@ -423,7 +459,7 @@ class RedisEngine implements QuotaEngine {
         enterpriseId: call.enterpriseId,
         reservedAtMs,
         expiresAtMs,
-        periodId: plan.month.id,
+        periodId: own.month.id,
         epoch,
       },
       remaining,
@@ -470,6 +506,8 @@ class RedisEngine implements QuotaEngine {
 }
 
 const renewBatch = 100;
+
+const replayRetryMs = 500;
 
 function refused(call: AdmitCall, plan: AdmissionPlan, numbers: readonly number[]): AdmitResult {
   const [nowMs = 0, , , passedCount = 0] = numbers;

@@ -215,8 +215,8 @@ export function tenant(
 
 export const priceOfTests: UsageEventDraft['price'] = {
   id: '0197a000-0000-7000-8000-000000000001',
-  // 2 nano per input token, 10 nano per output token.
-  picoPerToken: { input: '2000', output: '10000' },
+  // 2 million nano per input token, 10 million per output token: a few calls carry over into the second limb.
+  picoPerToken: { input: '2000000000', output: '10000000000' },
   picoPerRequest: '0',
 };
 
@@ -280,7 +280,7 @@ export function callOf(caller: Tenant, shape: CallShape = {}): AdmitCall {
 }
 
 export function costOf(input: number, output: number): bigint {
-  return BigInt(input) * 2n + BigInt(output) * 10n;
+  return BigInt(input) * 2_000_000n + BigInt(output) * 10_000_000n;
 }
 
 export function actualOf(input: number, output: number): Actual {

@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import { shippedScripts, type ScriptName, type ScriptSources } from './script-sources.js';
+import { checkQuotaProperty } from './testbed/quota-property.js';
+import { requiredUrl } from './testbed/quota-testbed.js';
+import { servers } from './testbed/servers.js';
+
+/** WEIR_PROPERTY_RUNS and WEIR_PROPERTY_OPERATIONS make it longer, WEIR_PROPERTY_SEED repeats a failure. */
+const runs = Number(process.env['WEIR_PROPERTY_RUNS'] ?? 20);
+const operations = Number(process.env['WEIR_PROPERTY_OPERATIONS'] ?? 5_000);
+const seed = process.env['WEIR_PROPERTY_SEED'];
+const longMs = 60_000 * Math.max(5, runs);
+
+describe.each(servers)('random histories on $name', ({ variable, cluster }) => {
+  const url = (): string => requiredUrl(variable, process.env[variable]);
+
+  it(
+    'agree with the reference model after every operation',
+    async () => {
+      const failure = await checkQuotaProperty({
+        url: url(),
+        cluster,
+        runs: cluster ? Math.ceil(runs / 10) : runs,
+        operations,
+        ...(seed === undefined ? {} : { seed: Number(seed) }),
+      });
+      expect(failure).toBeNull();
+    },
+    longMs,
+  );
+});
+
+/** Faults as they could be made in earnest, planted one at a time: each must turn the property red. */
+const mutations: readonly {
+  readonly fault: string;
+  readonly script: ScriptName;
+  readonly from: string;
+  readonly to: string;
+}[] = [
+  {
+    fault: 'one level is not checked',
+    script: 'admit',
+    from: 'refused = refused or hard == 1',
+    to: 'refused = refused or (hard == 1 and scope ~= 2)',
+  },
+  {
+    fault: 'one level is not charged',
+    script: 'admit',
+    from: "for scope = 1, scopes do\n  redis.call('HSET'",
+    to: "for scope = 2, scopes do\n  redis.call('HSET'",
+  },
+  {
+    fault: 'a level is written before the next one is checked',
+    script: 'admit',
+    from: '  writes[scope] = set\n',
+    to: "  writes[scope] = set\n  redis.call('HSET', KEYS[3 + scope], unpack(set))\n",
+  },
+  {
+    fault: 'a refund goes to the current sub-bucket',
+    script: 'settle',
+    from: 'ring_refund(window, width, n, header[7], -change - from_extension)',
+    to: 'ring_refund(window, width, n, now, -change - from_extension)',
+  },
+  {
+    fault: 'a lease is settled twice',
+    script: 'settle',
+    from: "redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])",
+    to: "redis.call('GET', KEYS[2])",
+  },
+  {
+    fault: 'an admission is charged each time it is asked for',
+    script: 'admit',
+    from: 'if earlier then\n  -- Asked again',
+    to: 'if false then\n  -- Asked again',
+  },
+  {
+    fault: 'a void leaves no tombstone',
+    script: 'void',
+    from: "redis.call('SET', KEYS[2], 'V', 'PX', ARGV[4])",
+    to: "redis.call('DEL', KEYS[2])",
+  },
+  {
+    fault: 'the oldest sub-bucket is not counted',
+    script: 'admit',
+    from: 'local slots = n + 1\n',
+    to: 'local slots = n\n',
+  },
+  {
+    fault: 'the carry between the limbs is forgotten',
+    script: 'admit',
+    from: 'return high + by_high + 1, low - limb',
+    to: 'return high + by_high, low - limb',
+  },
+  {
+    fault: 'the slot is not freed',
+    script: 'settle',
+    from: 'math.max(0, values[slot] - 1)',
+    to: 'values[slot]',
+  },
+];
+
+describe('planted faults', () => {
+  it.each(mutations)('are found: $fault', async ({ script, from, to }) => {
+    const broken: ScriptSources = {
+      ...shippedScripts,
+      [script]: shippedScripts[script].replace(from, () => to),
+    };
+    expect(broken[script]).not.toBe(shippedScripts[script]);
+    const failure = await checkQuotaProperty({
+      url: requiredUrl('WEIR_TEST_REDIS_URL', process.env['WEIR_TEST_REDIS_URL']),
+      scripts: broken,
+      runs: 10,
+      operations: 800,
+      seed: 20_261_129,
+    });
+    expect(failure).not.toBeNull();
+  });
+});
