@@ -231,7 +231,8 @@ describe.skipIf(brokers === null)('Kafka', () => {
         handle: async (slice) => void sent.push(slice),
       });
     await read(topic);
-    expect(valuesOf(sent).sort()).toEqual(expected(8));
+    // At least once: what went along with the huge one is sent again.
+    expect([...new Set(valuesOf(sent))].sort()).toEqual(expected(8));
     sent.length = 0;
     await read(usageDeadLetterTopic);
     const pieces = sent

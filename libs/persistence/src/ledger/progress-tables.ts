@@ -253,7 +253,7 @@ export type ProgressLine = {
   readonly firstSeenAt: Date;
 };
 
-/** All lines, the newest epoch of each shard first. */
+/** All lines, the newest epoch of each shard first: epochs are UUIDv7s. */
 export async function readProgress(pool: Pool | PoolClient): Promise<ProgressLine[]> {
   const { rows } = await pool.query<{
     shard: number;
@@ -265,7 +265,7 @@ export async function readProgress(pool: Pool | PoolClient): Promise<ProgressLin
     first_seen_at: Date;
   }>(
     `select shard, epoch, watermark_seq, highest_seq, watermark_at, hole_since, first_seen_at
-     from ledger_progress order by shard, first_seen_at desc, epoch desc`,
+     from ledger_progress order by shard, epoch collate "C" desc`,
   );
   return rows.map((row) => ({
     shard: row.shard,
@@ -285,7 +285,7 @@ export async function ledgerStateOf(
 ): Promise<{ epoch: string; seq: number } | null> {
   const { rows } = await pool.query<{ epoch: string; highest_seq: string }>(
     `select epoch, highest_seq from ledger_progress where shard = $1
-     order by first_seen_at desc, epoch desc limit 1`,
+     order by epoch collate "C" desc limit 1`,
     [shard],
   );
   const [row] = rows;

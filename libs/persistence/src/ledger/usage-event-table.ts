@@ -142,11 +142,17 @@ export async function insertUsageEvents(
   return new Set(rows.map((row) => rowKey(row.enterprise_id, row.event_id)));
 }
 
-/** What must agree when an event comes a second time. Names may differ in nothing but a rename: they are left out. */
+/**
+ * What must agree when an event comes a second time. Left out: names, and the place in the shard's numbering, because
+ * a settlement that is sent again after Redis has lost its last second is numbered anew in the next epoch.
+ */
 const comparedColumns = columns.filter(
   ({ name }) =>
     ![
       'series_id',
+      'shard',
+      'epoch',
+      'seq',
       'unit_prices',
       'tags',
       'department_names',

@@ -182,6 +182,20 @@ describe('booking', () => {
     expect(rows[0].reason).toContain('output_tokens');
   });
 
+  it('holds an event that was numbered again in the next epoch for the same one, and counts both numbers as arrived', async () => {
+    const [first, second] = [newId(nowMs), newId(nowMs + 1)];
+    const event = usageEvent(tenant, nowMs);
+    await ledger.bookSlice(sliceOf([numbered(event, 1, { epoch: first })]));
+    expect(
+      await ledger.bookSlice(sliceOf([numbered(event, 1, { epoch: second })], 1)),
+    ).toMatchObject({ booked: 0, repeated: 1, conflicts: 0 });
+    expect(await books()).toEqual(balanced(1));
+    const progress = await readProgress(database.pool);
+    for (const epoch of [first, second]) {
+      expect(progress).toContainEqual(expect.objectContaining({ epoch, watermarkSeq: 1 }));
+    }
+  });
+
   it('finds the conflict also when both events come in one slice', async () => {
     const epoch = newId();
     const id = newId(nowMs);
