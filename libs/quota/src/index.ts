@@ -10,5 +10,14 @@ export {
   type QuotaRedisOptions,
   storeClockKey,
 } from './quota-redis.js';
-export { createRedisEngine } from './redis-engine.js';
+export { createRedisEngine, type RedisEngine } from './redis-engine.js';
 export { type ScriptSources, shippedScripts, withMovableClock } from './script-sources.js';
+export { type BreakerState } from './circuit-breaker.js';
+export { EventSpool, type EventSpoolOptions } from './event-spool.js';
+export {
+  createResilientEngine,
+  type DegradedSettings,
+  type Exposure,
+  ResilientEngine,
+  type ResilientEngineOptions,
+} from './resilient-engine.js';

@@ -25,8 +25,10 @@ local known = redis.call('MGET', KEYS[1], KEYS[2])
 if known[1] ~= ARGV[1] then
   return 'E' .. (known[1] or '')
 end
-if known[2] then
-  return string.sub(known[2], 1, 1)
+-- A void does not stand in the way: an admit without an answer is voided here before the local engine admits the call.
+local state = known[2] and string.sub(known[2], 1, 1)
+if state and state ~= 'V' then
+  return state
 end
 if ARGV[7] ~= '' then
   local in_high, in_low, out_high, out_low, cost_high, cost_low = struct.unpack('<dddddd', ARGV[3])

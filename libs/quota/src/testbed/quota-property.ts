@@ -276,6 +276,8 @@ class HistoryRun {
   private readonly leases: { lease: Lease; model: ModelLease }[] = [];
   private readonly enterpriseId = newId();
   private paths = new Map<number, Tenant>();
+  /** The fields as they were last found right. */
+  private readonly verified = new Map<string, Record<string, Buffer>>();
   private now = noon;
   private steps = 0;
 
@@ -553,36 +555,56 @@ class HistoryRun {
   private compareNow(seen: Map<string, Record<string, Buffer>>): void {
     for (const scope of this.scopes) {
       const fields = seen.get(scope.id) ?? {};
-      for (const [field, count] of this.model.slots.get(scope.id) ?? []) {
-        same(`${scope.level} ${field}`, Number(fields[field]?.toString() ?? 0), count);
+      const before = this.verified.get(scope.id) ?? {};
+      const names = new Set([
+        ...Object.keys(fields),
+        ...(this.model.slots.get(scope.id)?.keys() ?? []),
+        ...(this.model.calendars.get(scope.id)?.keys() ?? []),
+        ...(this.model.rings.get(scope.id)?.keys() ?? []),
+      ]);
+      for (const field of names) {
+        const value = fields[field] ?? null;
+        const isSame = value !== null && before[field]?.equals(value) === true;
+        // The same bytes as when they were found right, and nothing was to happen to them: still right.
+        if (isSame && !this.model.touched.has(`${scope.id} ${field}`)) continue;
+        this.compareField(scope, field, value);
       }
-      for (const [field, record] of this.model.calendars.get(scope.id) ?? []) {
-        // What is two periods old may be gone.
-        if (!fields[field] && record !== undefined && !this.isRecent(field)) continue;
-        const stored = readCalendarRecord(fields[field] ?? null);
-        same(
-          `${scope.level} ${field}`,
-          {
-            requests: stored.requests,
-            input: stored.inputTokens,
-            output: stored.outputTokens,
-            cost: stored.costNano,
-            heldRequests: stored.reservedRequests,
-            heldInput: stored.reservedInputTokens,
-            heldOutput: stored.reservedOutputTokens,
-            heldCost: stored.reservedCostNano,
-          },
-          { ...noRecord(), ...record },
-        );
-      }
-      for (const [field, ring] of this.model.rings.get(scope.id) ?? []) {
-        const window = /\/(\w+)/.exec(field)?.[1] as SlidingWindow;
-        same(
-          `${scope.level} ${field}`,
-          Object.fromEntries(countedOf(fields[field] ?? null, window, this.now)),
-          Object.fromEntries(this.model.counted(ring, window, this.now)),
-        );
-      }
+      this.verified.set(scope.id, fields);
+    }
+    this.model.touched.clear();
+  }
+
+  private compareField(scope: PolicyScope, field: string, value: Buffer | null): void {
+    const what = `${scope.level} ${field}`;
+    if (field.startsWith('c')) {
+      const count = this.model.slots.get(scope.id)?.get(field) ?? 0;
+      same(what, Number(value?.toString() ?? 0), count);
+    } else if (field.includes('/')) {
+      const window = /\/(\w+)/.exec(field)?.[1] as SlidingWindow;
+      const ring = this.model.rings.get(scope.id)?.get(field);
+      same(
+        what,
+        Object.fromEntries(countedOf(value, window, this.now)),
+        ring ? Object.fromEntries(this.model.counted(ring, window, this.now)) : {},
+      );
+    } else {
+      // What is two periods old may be gone.
+      if (value === null && !this.isRecent(field)) return;
+      const stored = readCalendarRecord(value);
+      same(
+        what,
+        {
+          requests: stored.requests,
+          input: stored.inputTokens,
+          output: stored.outputTokens,
+          cost: stored.costNano,
+          heldRequests: stored.reservedRequests,
+          heldInput: stored.reservedInputTokens,
+          heldOutput: stored.reservedOutputTokens,
+          heldCost: stored.reservedCostNano,
+        },
+        { ...noRecord(), ...this.model.calendars.get(scope.id)?.get(field) },
+      );
     }
   }
 

@@ -78,6 +78,8 @@ export class ReferenceModel {
   readonly leases = new Map<string, ModelLease>();
   readonly tombstones = new Set<string>();
   events = 0;
+  /** `scope field` of everything written since the last comparison. */
+  readonly touched = new Set<string>();
   private readonly periods = new Map<CalendarWindow, Period>();
 
   constructor(private readonly timeZone: string) {}
@@ -338,6 +340,7 @@ export class ReferenceModel {
   ): void {
     const rings = this.rings.get(scopeId) ?? new Map<string, Ring>();
     this.rings.set(scopeId, rings);
+    this.touched.add(`${scopeId} ${field}`);
     const ring = touched(rings.get(field), window, now);
     ring.counts.set(ring.last, (ring.counts.get(ring.last) ?? 0) + amount);
     rings.set(field, ring);
@@ -354,6 +357,7 @@ export class ReferenceModel {
     const rings = this.rings.get(scopeId);
     const stored = rings?.get(field);
     if (!rings || !stored) throw new Error('a refund to a window that was never charged');
+    this.touched.add(`${scopeId} ${field}`);
     const ring = touched(stored, window, now);
     rings.set(field, ring);
     const index = Math.floor(at / shapes[window].width);
@@ -364,12 +368,14 @@ export class ReferenceModel {
   private addSlot(scopeId: string, slot: string, by: number): void {
     const slots = this.slots.get(scopeId) ?? new Map<string, number>();
     this.slots.set(scopeId, slots);
+    this.touched.add(`${scopeId} ${slot}`);
     slots.set(slot, (slots.get(slot) ?? 0) + by);
   }
 
   private record(scopeId: string, field: string): ModelRecord {
     const records = this.calendars.get(scopeId) ?? new Map<string, ModelRecord>();
     this.calendars.set(scopeId, records);
+    this.touched.add(`${scopeId} ${field}`);
     const record = records.get(field) ?? noRecord();
     records.set(field, record);
     return record;

@@ -1,0 +1,399 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DegradedMode } from '@weir/domain';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EpochKeeper } from './epoch-keeper.js';
+import { EventSpool } from './event-spool.js';
+import { LeaseReaper } from './lease-reaper.js';
+import type { Lease, QuotaEngine } from './quota-engine.js';
+import { connectQuotaRedis, type QuotaRedis } from './quota-redis.js';
+import { createRedisEngine, type RedisEngine } from './redis-engine.js';
+import { createResilientEngine, type ResilientEngine } from './resilient-engine.js';
+import { type OwnRedis, startOwnRedis } from './testbed/own-redis.js';
+import {
+  actualOf,
+  admitted,
+  callOf,
+  costOf,
+  eventOf,
+  limit,
+  peek,
+  refused,
+  type Tenant,
+  tenant,
+} from './testbed/quota-testbed.js';
+
+/** What a call may take in all when Redis is frozen: the timeout of one command and what this machine needs besides. */
+const slackMs = 40;
+
+describe('the engine with Redis away', () => {
+  let server: OwnRedis;
+  let redis: QuotaRedis;
+  let direct: RedisEngine;
+  let engine: ResilientEngine;
+  let spool: EventSpool;
+  let directory: string;
+  let mode: DegradedMode;
+  let gateways: number;
+  const connections: QuotaRedis[] = [];
+
+  const connect = (commandTimeoutMs: number): QuotaRedis => {
+    const connection = connectQuotaRedis({
+      url: server.url,
+      prefix: 'r',
+      shardCount: 1,
+      commandTimeoutMs,
+    });
+    connections.push(connection);
+    return connection;
+  };
+  const declareEpoch = async (): Promise<void> => {
+    const worker = connect(5_000);
+    await worker.ready();
+    await new EpochKeeper(worker, {
+      loadLedgerState: async () => null,
+      loadSeeds: async () => [],
+      republish: async () => undefined,
+    }).ensureAll();
+  };
+  const resilient = (): ResilientEngine =>
+    createResilientEngine({
+      redis,
+      engine: direct,
+      settingsOf: () => ({ degradedMode: mode, degradedBudgetSharePercent: 10 }),
+      liveGateways: () => gateways,
+      spool,
+      probeEveryMs: 50,
+    });
+  const caller = (limits: Parameters<typeof tenant>[0] = {}): Tenant => ({
+    ...tenant(limits),
+    shard: 0,
+  });
+  const settle = (by: QuotaEngine, who: Tenant, lease: Lease, input: number, output: number) => {
+    const actual = actualOf(input, output);
+    return by.settle(lease, actual, eventOf(who, lease, actual));
+  };
+  const outboxIds = async (): Promise<string[]> => {
+    const entries = await redis.client.xrange(redis.keys(0).outbox, '-', '+');
+    return entries.map(([, [, id = '']]) => id);
+  };
+  /** Fails calls until the circuit is open. */
+  const openCircuit = async (who: Tenant): Promise<void> => {
+    await vi.waitFor(async () => {
+      await engine.admit(callOf(who)).catch(() => undefined);
+      expect(engine.degraded).toBe(true);
+    });
+  };
+  const untilShared = (): Promise<void> =>
+    vi.waitFor(() => expect(engine.degraded).toBe(false), { timeout: 10_000 });
+
+  beforeEach(async () => {
+    server = await startOwnRedis();
+    directory = await mkdtemp(join(tmpdir(), 'weir-spool-'));
+    mode = 'local';
+    gateways = 1;
+    redis = connect(50);
+    await redis.ready();
+    await declareEpoch();
+    direct = createRedisEngine(redis);
+    spool = await EventSpool.open({ directory });
+    engine = resilient();
+    // The first call loads the script and learns the epoch; give a busy machine the time for it.
+    await vi.waitFor(() => admitted(direct, callOf(caller())), { timeout: 5_000 });
+  });
+  afterEach(async () => {
+    await engine.close();
+    await spool.close();
+    await Promise.all(connections.splice(0).map((connection) => connection.close()));
+    await server.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('adds at most 50 ms to a call when Redis is frozen, then opens the circuit and adds nothing', async () => {
+    const who = caller({ 3: [limit({ metric: 'requests', window: 'minute', amount: 1_000 })] });
+    await admitted(engine, callOf(who));
+    server.freeze();
+    for (let call = 0; call < 3; call += 1) {
+      const began = performance.now();
+      expect((await admitted(engine, callOf(who))).degraded).toBe(true);
+      expect(performance.now() - began).toBeLessThan(50 + slackMs);
+    }
+    expect(engine.degraded).toBe(true);
+    const began = performance.now();
+    for (let call = 0; call < 20; call += 1) await admitted(engine, callOf(who));
+    expect((performance.now() - began) / 20).toBeLessThan(5);
+    server.thaw();
+    await untilShared();
+    expect((await admitted(engine, callOf(who))).degraded).toBe(false);
+  });
+
+  it('leaves no lease and no charge of calls that got no answer, once Redis runs on', async () => {
+    const who = caller({ 3: [limit({ metric: 'concurrency', amount: 3 })] });
+    server.freeze();
+    await Promise.all(
+      Array.from({ length: 3 }, () =>
+        expect(direct.admit(callOf(who))).rejects.toMatchObject({ code: 'quota_unavailable' }),
+      ),
+    );
+    server.thaw();
+    await vi.waitFor(async () => {
+      const usage = await peek(direct, who);
+      expect(usage.map(({ inFlight }) => inFlight)).toEqual([0, 0, 0, 0]);
+      expect(usage[0]?.month).toMatchObject({ requests: 0n, reservedTokens: 0n });
+    });
+    const open = await redis.client.zcard(redis.keys(0).leases);
+    expect(open).toBe(1); // The one of the set-up.
+    for (let call = 0; call < 3; call += 1) await admitted(direct, callOf(who));
+    await refused(direct, callOf(who));
+  });
+
+  it('falls to the local limits in less than 5 ms when Redis is killed', async () => {
+    const who = caller();
+    await admitted(engine, callOf(who));
+    await server.kill();
+    await vi.waitFor(() => expect(redis.client.status).not.toBe('ready'));
+    const times: number[] = [];
+    for (let call = 0; call < 20; call += 1) {
+      const began = performance.now();
+      expect((await admitted(engine, callOf(who))).degraded).toBe(true);
+      times.push(performance.now() - began);
+    }
+    expect(times.sort((a, b) => a - b)[10]).toBeLessThan(5);
+  });
+
+  it('gives each gateway its share of rates and slots, and of budgets a part of what was left', async () => {
+    gateways = 2;
+    const who = caller({
+      0: [limit({ metric: 'cost', window: 'month', amount: costOf(10, 20) * 101n })],
+      3: [limit({ metric: 'concurrency', amount: 8 })],
+    });
+    // 100 calls' worth of budget is left: 10 % of it is 10 calls, for two gateways 5 each; 4 slots each.
+    await admitted(engine, callOf(who));
+    await server.kill();
+    await openCircuit(caller());
+    const leases: Lease[] = [];
+    for (let call = 0; call < 4; call += 1)
+      leases.push((await admitted(engine, callOf(who))).lease);
+    expect((await refused(engine, callOf(who))).violations).toMatchObject([
+      { metric: 'concurrency', limit: 4n, used: 4n },
+    ]);
+    for (const lease of leases) await settle(engine, who, lease, 10, 20);
+    await admitted(engine, callOf(who));
+    expect((await refused(engine, callOf(who))).violations).toMatchObject([
+      { metric: 'cost', limit: costOf(10, 20) * 5n, scope: { level: 'enterprise' } },
+    ]);
+    const exposure = engine.exposure();
+    expect(exposure.worstCaseNano).toBe(costOf(10, 20) * 10n);
+    expect(exposure.admittedNano).toBeGreaterThanOrEqual(costOf(10, 20) * 5n);
+    expect(exposure.spooled).toBe(4);
+  });
+
+  it('spends nothing of a budget of which it knows nothing', async () => {
+    const who = caller({ 0: [limit({ metric: 'cost', window: 'month', amount: 10n ** 12n })] });
+    await server.kill();
+    await openCircuit(caller());
+    await refused(engine, callOf(who));
+  });
+
+  it('keeps a sliding window of its own', async () => {
+    const who = caller({ 2: [limit({ metric: 'tokens', window: 'minute', amount: 100 })] });
+    await server.kill();
+    await openCircuit(caller());
+    const { lease } = await admitted(engine, callOf(who));
+    await admitted(engine, callOf(who));
+    await admitted(engine, callOf(who));
+    const refusal = await refused(engine, callOf(who));
+    expect(refusal.retryAfterMs).toBeGreaterThan(55_000);
+    await settle(engine, who, lease, 0, 5);
+    await admitted(engine, callOf(who, { output: 0 }));
+  });
+
+  it('answers 503 in mode closed and admits all in mode open, with an exposure without bound', async () => {
+    const who = caller({ 0: [limit({ metric: 'requests', window: 'total', amount: 0 })] });
+    await server.kill();
+    await openCircuit(caller());
+    mode = 'closed';
+    await expect(engine.admit(callOf(who))).rejects.toMatchObject({
+      code: 'quota_unavailable',
+      httpStatus: 503,
+    });
+    mode = 'open';
+    await admitted(engine, callOf(who));
+    expect(engine.exposure().worstCaseNano).toBeNull();
+  });
+
+  it('books what was settled meanwhile once when Redis is back, with its charges', async () => {
+    const who = caller({
+      0: [limit({ metric: 'cost', window: 'day', amount: costOf(10, 20) * 1_000n })],
+    });
+    const before = (await admitted(engine, callOf(who))).lease;
+    const neverSent = (await admitted(engine, callOf(who))).lease;
+    server.freeze();
+    await openCircuit(caller());
+    const local = (await admitted(engine, callOf(who))).lease;
+    expect(local.epoch).toBeUndefined();
+    expect(await settle(engine, who, before, 10, 5)).toMatchObject({ outcome: 'settled', seq: 0 });
+    expect(await settle(engine, who, local, 10, 7)).toMatchObject({ outcome: 'settled', seq: 0 });
+    expect(await settle(engine, who, local, 10, 7)).toEqual({ outcome: 'already_settled' });
+    await engine.void(neverSent);
+    expect(engine.exposure().spooled).toBe(3);
+    server.thaw();
+    await vi.waitFor(() => expect(engine.exposure().spooled).toBe(0), { timeout: 10_000 });
+    const ids = await outboxIds();
+    expect(ids.filter((id) => id === before.id)).toHaveLength(1);
+    expect(ids.filter((id) => id === local.id)).toHaveLength(1);
+    expect(ids).not.toContain(neverSent.id);
+    const usage = (await peek(direct, who))[0];
+    expect(usage?.month).toMatchObject({ requests: 2n, tokens: 32n, reservedTokens: 0n });
+    expect(usage?.limits[0]?.used).toBe(costOf(20, 12));
+    expect(usage?.inFlight).toBe(0);
+  });
+
+  it('books a call once that Redis had admitted without answering and the local engine then took over', async () => {
+    const who = caller();
+    const call = callOf(who);
+    server.freeze();
+    const { lease } = await admitted(engine, call);
+    expect(lease.epoch).toBeUndefined();
+    await settle(engine, who, lease, 10, 5);
+    server.thaw();
+    await vi.waitFor(() => expect(engine.exposure().spooled).toBe(0), { timeout: 10_000 });
+    expect((await outboxIds()).filter((id) => id === lease.id)).toHaveLength(1);
+    const usage = (await peek(direct, who))[3];
+    expect(usage?.inFlight).toBe(0);
+    expect(usage?.month).toMatchObject({ requests: 1n, tokens: 15n, reservedTokens: 0n });
+  });
+
+  it('delivers what a dead gateway left in its spool, once, also when it is read twice', async () => {
+    const who = caller();
+    await server.kill();
+    await openCircuit(caller());
+    const { lease } = await admitted(engine, callOf(who));
+    await settle(engine, who, lease, 10, 5);
+    // The gateway dies here: nothing of it is left but the file.
+    await engine.close();
+    await spool.close();
+    await server.restart();
+    await vi.waitFor(() => redis.client.ping(), { timeout: 5_000 });
+    await declareEpoch();
+    const again = await EventSpool.open({ directory });
+    expect(again.pending).toBe(1);
+    const lines: unknown[] = [];
+    await expect(
+      again.drain(async (line) => {
+        lines.push(line);
+        throw new Error('a crash in the middle');
+      }),
+    ).rejects.toThrow('a crash');
+    spool = again;
+    engine = resilient();
+    await vi.waitFor(() => expect(engine.exposure().spooled).toBe(0), { timeout: 10_000 });
+    expect((await outboxIds()).filter((id) => id === lease.id)).toHaveLength(1);
+    expect(lines).toHaveLength(1);
+  });
+
+  it('extends a running stream within its share, and refuses beyond it', async () => {
+    const who = caller({ 0: [limit({ metric: 'tokens', window: 'month', amount: 1_030 })] });
+    const { lease } = await admitted(engine, callOf(who));
+    await server.kill();
+    await openCircuit(caller());
+    const observed = { inputTokens: 10, outputTokens: 15, costNano: 0n };
+    const chunk = { outputTokens: 60, costNano: 0n, observed };
+    expect((await engine.extend(lease, chunk)).outcome).toBe('granted');
+    expect((await engine.extend(lease, chunk)).outcome).toBe('refused');
+    expect((await engine.renew([{ lease, observed, leaseMs: 60_000 }])).has(lease.id)).toBe(true);
+  });
+
+  it('shares limits again within seconds when it was started while Redis was down', async () => {
+    await server.kill();
+    await engine.close();
+    redis = connect(50);
+    direct = createRedisEngine(redis);
+    engine = resilient();
+    expect(engine.degraded).toBe(true);
+    const who = caller();
+    expect((await admitted(engine, callOf(who))).degraded).toBe(true);
+    await openCircuit(who);
+    await server.restart();
+    await declareEpoch();
+    const began = Date.now();
+    await untilShared();
+    expect(Date.now() - began).toBeLessThan(5_000);
+    expect((await admitted(engine, callOf(who))).degraded).toBe(false);
+  });
+
+  it('makes no storm of connections while Redis is down', async () => {
+    const connecting = vi.fn();
+    await server.kill();
+    await vi.waitFor(() => expect(redis.client.status).not.toBe('ready'));
+    redis.client.on('connecting', connecting);
+    const began = Date.now();
+    while (Date.now() - began < 1_000) await engine.admit(callOf(caller()));
+    expect(connecting.mock.calls.length).toBeLessThan(12);
+  });
+
+  it('survives SCRIPT FLUSH under load without an error', async () => {
+    const who = caller({ 0: [limit({ metric: 'cost', window: 'total', amount: 10n ** 18n })] });
+    const steady = connect(5_000);
+    await steady.ready();
+    const onIt = createRedisEngine(steady);
+    let ended = 0;
+    const load = Promise.all(
+      Array.from({ length: 8 }, async () => {
+        for (let call = 0; call < 100; call += 1) {
+          const { lease } = await admitted(onIt, callOf(who));
+          const result = await settle(onIt, who, lease, 1, 1);
+          expect(result.outcome).toBe('settled');
+          ended += 1;
+        }
+      }),
+    );
+    while (ended < 800) await redis.client.script('FLUSH', 'SYNC').catch(() => undefined);
+    await load;
+    expect((await peek(onIt, who))[0]?.month.requests).toBe(800n);
+  });
+
+  it('runs a script once although the socket dies under it', async () => {
+    const who = caller();
+    const killer = connect(5_000);
+    await killer.ready();
+    const steady = connect(5_000);
+    await steady.ready();
+    const onIt = createRedisEngine(steady);
+    await admitted(onIt, callOf(who));
+    const calls = Array.from({ length: 200 }, () => callOf(who));
+    const first = calls.map((call) => onIt.admit(call));
+    await killer.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const outcomes = await Promise.allSettled(first);
+    expect(outcomes.some(({ status }) => status === 'rejected')).toBe(true);
+    await steady.ready();
+    // Whoever got no answer asks again under the same id, or has the reservation undone: both end with one or none.
+    await vi.waitFor(() => admitted(onIt, callOf(caller())));
+    let running = 1;
+    for (const call of calls) {
+      const again = await onIt.admit(call).catch((error: unknown) => error);
+      if (typeof again === 'object' && again !== null && 'outcome' in again) running += 1;
+    }
+    expect((await peek(onIt, who))[3]?.inFlight).toBe(running);
+  });
+
+  it('frees the slots of a gateway that was killed, though its keys stay hot', async () => {
+    const who = caller({ 3: [limit({ metric: 'concurrency', amount: 20 })] });
+    const steady = connect(5_000);
+    await steady.ready();
+    const onIt = createRedisEngine(steady);
+    for (let call = 0; call < 20; call += 1) await admitted(onIt, callOf(who, { leaseMs: 300 }));
+    const reaper = new LeaseReaper(steady, { batch: 50 });
+    await vi.waitFor(
+      async () => {
+        // Traffic on the same keys, as a key's own expiry would never survive it.
+        await onIt.admit(callOf(who, { leaseMs: 300 }));
+        await reaper.reap(0);
+        const { lease } = await admitted(onIt, callOf(who));
+        await onIt.void(lease);
+      },
+      { timeout: 5_000, interval: 50 },
+    );
+  });
+});
