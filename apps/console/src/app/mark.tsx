@@ -3,13 +3,14 @@ export function Mark({ className }: { className?: string }) {
   return (
     <svg viewBox="0 0 32 32" aria-hidden className={className}>
       <rect width="32" height="32" rx="8" className="fill-accent" />
-      <g fill="none" strokeLinecap="round" strokeWidth="2.6" className="stroke-on-accent">
-        <path d="M7 9v8.5c0 1 1 1.5 2 1.5h4c1 0 2 .5 2 1.5V23" />
-        <path
-          d="M18 23c1.3 0 1.3-1.2 2.6-1.2s1.3 1.2 2.6 1.2 1.3-1.2 2.6-1.2M21 9v7"
-          opacity=".6"
-        />
-      </g>
+      <rect x="6" y="16" width="8" height="10" rx="1.5" className="fill-on-accent" opacity=".45" />
+      <path
+        d="M6 10h8.5c2.8 0 3.8 1.4 3.8 4v6c0 2.6 1 4 3.7 4H26"
+        fill="none"
+        strokeLinecap="round"
+        strokeWidth="3"
+        className="stroke-on-accent"
+      />
     </svg>
   );
 }

@@ -39,12 +39,12 @@ export function roundedMoney(text: string, decimals: number): { tiny: boolean; t
   return { tiny: false, text: sign + group(whole) + (fraction ? `.${fraction}` : '') };
 }
 
-/** A money text grouped but otherwise exact, at least two decimals: limits, and totals that must equal a file's. */
-export function exactMoney(text: string): string {
+/** A money text grouped but otherwise exact, with at least `minDecimals`: limits, and totals that must equal a file's. */
+export function exactMoney(text: string, minDecimals = 2): string {
   const [whole = '0', fraction = ''] = formatDecimal(
     parseDecimal(text, picoDigits),
     picoDigits,
-    2,
+    minDecimals,
   ).split('.');
   const sign = whole.startsWith('-') ? '-' : '';
   return `${sign}${group(whole.replace('-', ''))}.${fraction}`;

@@ -24,7 +24,7 @@ export function useFormat() {
     const { tiny, text: shown } = roundedMoney(text, decimals);
     return (tiny ? '<' : '') + signed(shown);
   };
-  const exact = (text: string) => signed(exactMoney(text));
+  const exact = (text: string, minDecimals?: number) => signed(exactMoney(text, minDecimals));
   const amount = (metric: Metric, text: string) =>
     metric === 'cost' ? exact(text) : groupedCount(text);
 

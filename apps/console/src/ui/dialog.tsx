@@ -7,6 +7,12 @@ import { cn } from './cn.js';
 
 const overlay = 'appear fixed inset-0 z-40 bg-[rgb(8_14_18_/_0.45)]';
 
+/** Focus goes to the dialog itself, not to its first button, unless a field in it has asked for it. */
+export function focusContent(event: Event): void {
+  event.preventDefault();
+  (event.currentTarget as HTMLElement).focus();
+}
+
 type DialogProps = {
   title: string;
   description?: ReactNode;
@@ -37,6 +43,7 @@ export function Dialog({
         <Radix.Overlay className={overlay} />
         <Radix.Content
           data-testid={testId}
+          onOpenAutoFocus={focusContent}
           {...(description ? {} : { 'aria-describedby': undefined })}
           className={cn(
             'fixed z-50 flex flex-col bg-surface shadow-float outline-none',

@@ -57,6 +57,7 @@ export function KeysPage() {
           {t('keys.prefix', { prefix: key.prefix })}
         </span>
       ),
+      meta: { wideOnly: true },
     },
     {
       id: 'user',

@@ -25,6 +25,7 @@ type Open =
 /** What can be called, at what price, and where it is served. */
 export function ModelsPage() {
   const { t } = useTranslation();
+  const format = useFormat();
   const denied = useDenied()('models.write');
   const upstreams = api.useQuery('get', '/api/v1/upstreams', {});
   const models = api.useQuery('get', '/api/v1/models', {});
@@ -70,6 +71,7 @@ export function ModelsPage() {
       <Panel
         flush
         title={t('models.models')}
+        note={t('models.pricesNote', { currency: format.currency })}
         actions={
           <Button
             size="sm"
@@ -89,6 +91,17 @@ export function ModelsPage() {
           <State kind="empty" title={t('models.none')} text={t('models.noneText')} />
         ) : (
           <ul className="divide-y divide-line">
+            <li
+              aria-hidden
+              className="hidden h-9 grid-cols-[minmax(0,1fr)_repeat(3,6.5rem)_19rem] items-center gap-x-4 px-4 text-xs font-medium text-ink-3 md:grid"
+            >
+              <span>{t('limit.model')}</span>
+              {(['input', 'cachedInput', 'output'] as const).map((kind) => (
+                <span key={kind} className="text-right">
+                  {t(`tokenKind.${kind}`)}
+                </span>
+              ))}
+            </li>
             {models.data.items.map((row) => (
               <ModelLine
                 key={row.id}
@@ -121,17 +134,27 @@ function UpstreamLine({
 }) {
   const { t } = useTranslation();
   return (
-    <li className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2.5">
-      <Server aria-hidden className="size-4 text-ink-3" />
-      <span className="font-medium">{row.name}</span>
-      <code className="min-w-0 flex-1 truncate font-mono text-xs text-ink-2">{row.baseUrl}</code>
-      <Badge>{t(`dialect.${row.dialect}`)}</Badge>
-      <Badge tone={row.hasApiKey ? 'good' : 'neutral'}>
-        {t(row.hasApiKey ? 'models.hasKey' : 'models.noKey')}
-      </Badge>
-      <Badge tone={row.enabled ? 'good' : 'warn'}>
-        {t(row.enabled ? 'status.active' : 'status.disabled')}
-      </Badge>
+    <li className="flex flex-wrap items-center gap-x-3 gap-y-1.5 px-4 py-2 md:grid md:grid-cols-[13rem_minmax(0,1fr)_5rem_6rem_5rem_auto]">
+      <span className="flex min-w-0 items-center gap-2.5 max-md:flex-1">
+        <Server aria-hidden className="size-4 shrink-0 text-ink-3" />
+        <span className="truncate font-medium">{row.name}</span>
+      </span>
+      <code className="truncate font-mono text-xs text-ink-2 max-md:order-last max-md:w-full">
+        {row.baseUrl}
+      </code>
+      <span className="max-md:hidden">
+        <Badge>{t(`dialect.${row.dialect}`)}</Badge>
+      </span>
+      <span className="max-md:hidden">
+        <Badge tone={row.hasApiKey ? 'good' : 'neutral'}>
+          {t(row.hasApiKey ? 'models.hasKey' : 'models.noKey')}
+        </Badge>
+      </span>
+      <span>
+        <Badge tone={row.enabled ? 'good' : 'warn'}>
+          {t(row.enabled ? 'status.active' : 'status.disabled')}
+        </Badge>
+      </span>
       <Button
         size="sm"
         denied={denied}
@@ -171,8 +194,8 @@ function ModelLine({
   };
   return (
     <li className="px-4 py-2.5">
-      <div className="grid grid-cols-2 items-center gap-x-4 gap-y-2 md:grid-cols-[minmax(0,1fr)_repeat(3,6.5rem)_auto]">
-        <div className="flex min-w-0 items-start gap-2.5 max-md:col-span-2">
+      <div className="grid grid-cols-3 items-center gap-x-4 gap-y-2 md:grid-cols-[minmax(0,1fr)_repeat(3,6.5rem)_19rem]">
+        <div className="flex min-w-0 items-start gap-2.5 max-md:col-span-3">
           <Boxes aria-hidden className="mt-0.5 size-4 shrink-0 text-ink-3" />
           <div className="min-w-0">
             <p className="flex items-center gap-2">
@@ -199,11 +222,11 @@ function ModelLine({
         </div>
         {(['input', 'cachedInput', 'output'] as const).map((kind) => (
           <div key={kind} className="md:text-right">
-            <p className="text-2xs text-ink-3">{t(`tokenKind.${kind}`)}</p>
+            <p className="text-2xs text-ink-3 md:hidden">{t(`tokenKind.${kind}`)}</p>
             <p className="tabular">{perMillion(kind)}</p>
           </div>
         ))}
-        <div className="flex gap-1.5 max-md:col-span-2">
+        <div className="flex justify-end gap-1.5 max-md:col-span-3 max-md:justify-start">
           <Button size="sm" aria-expanded={history} onClick={() => setHistory(!history)}>
             {t('models.versions', { versions: row.prices.length })}
           </Button>

@@ -128,6 +128,7 @@ function Body({
       >
         <MonthFigures node={node} />
       </Section>
+      {node.level !== 'key' && <NodeActions node={node} />}
       <OwnLimits node={node} onEdit={onEdit} />
       {above.length > 0 && (
         <Section title={t('org.alsoLimitedBy')}>
@@ -149,7 +150,6 @@ function Body({
           ))}
         </Section>
       )}
-      {node.level !== 'key' && <NodeActions node={node} />}
       {node.level !== 'key' && (
         <Section
           title={t('page.keys')}

@@ -9,7 +9,8 @@ import { useFormat } from '../../format/use-format.js';
 import { PageHeader, Panel, PanelBoundary } from '../../ui/panel.js';
 import { SearchInput } from '../../ui/search-input.js';
 import { ErrorState, Loading } from '../../ui/states.js';
-import { useIsWide } from '../../ui/use-is-wide.js';
+import { useIsWide } from '../../ui/use-media.js';
+import { focusContent } from '../../ui/dialog.js';
 import { LimitEditor } from '../limits/limit-editor.js';
 import { NodePanel } from './node-panel.js';
 import { prepareTree } from './prepare-tree.js';
@@ -99,6 +100,7 @@ export function OrganisationPage() {
             <RadixDialog.Overlay className="appear fixed inset-0 z-30 bg-[rgb(8_14_18_/_0.45)]" />
             <RadixDialog.Content
               aria-describedby={undefined}
+              onOpenAutoFocus={focusContent}
               className="slide-in fixed inset-y-0 right-0 z-40 flex w-full max-w-[26rem] flex-col bg-surface shadow-float outline-none"
             >
               <RadixDialog.Title className="sr-only">{t('org.panel')}</RadixDialog.Title>

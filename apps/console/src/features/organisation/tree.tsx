@@ -9,17 +9,19 @@ import { cn } from '../../ui/cn.js';
 import { Count, Money } from '../../ui/figures.js';
 import { meterTone } from '../../ui/meter.js';
 import { State } from '../../ui/states.js';
+import { useIsNarrow } from '../../ui/use-media.js';
 import { LimitMeter, LimitPercent } from '../limits/limit-meter.js';
 import { barPercent, usedText } from './limit-text.js';
 import { pressure, visibleRows, type Tree, type TreeRow } from './prepare-tree.js';
 
-const rowPx = 48;
+const rowPx = { wide: 46, narrow: 68 } as const;
 const indentPx = 18;
+/** How many rows are left above the address's node when it is brought into sight. */
+const leadRows = 4;
 
 /** The columns of a row and of the heading; the widths follow the container, not the window. */
 const grid =
-  'grid items-center gap-x-4 px-3 grid-cols-[minmax(0,1fr)_minmax(9.5rem,42%)] @2xl:grid-cols-[minmax(11rem,1fr)_minmax(13rem,20rem)_7.5rem] @4xl:grid-cols-[minmax(12rem,1fr)_minmax(13rem,20rem)_7.5rem_7rem_6rem] @6xl:grid-cols-[minmax(12rem,1fr)_minmax(13rem,20rem)_7.5rem_7.5rem_6rem_4.5rem_6.5rem]';
-const from2xl = 'hidden @2xl:block text-right';
+  'grid items-center gap-x-5 px-4 grid-cols-1 sm:grid-cols-[minmax(0,1fr)_minmax(11rem,46%)] @4xl:grid-cols-[minmax(12rem,1fr)_minmax(14rem,19rem)_7.5rem_7.5rem_6rem] @6xl:grid-cols-[minmax(12rem,1fr)_minmax(14rem,20rem)_7.5rem_7.5rem_5.5rem_4rem_5rem]';
 const from4xl = 'hidden @4xl:block text-right';
 const from6xl = 'hidden @6xl:block text-right';
 
@@ -39,6 +41,7 @@ export function OrganisationTree({
   const { t } = useTranslation();
   const base = useId();
   const scroller = useRef<HTMLDivElement>(null);
+  const heightPx = rowPx[useIsNarrow() ? 'narrow' : 'wide'];
   const [toggled, setToggled] = useState<ReadonlyMap<string, boolean>>(new Map());
   const [active, setActive] = useState<string | null>(null);
   const rows = visibleRows(tree, toggled, search);
@@ -51,9 +54,10 @@ export function OrganisationTree({
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => rowPx,
+    estimateSize: () => heightPx,
     overscan: 10,
     initialRect: { width: 800, height: 800 },
+    initialOffset: () => Math.max(0, (activeIndex - leadRows) * heightPx),
   });
 
   const toggle = (row: TreeRow, open: boolean) =>
@@ -105,8 +109,8 @@ export function OrganisationTree({
         className={cn(grid, 'h-9 shrink-0 border-b border-line text-xs font-medium text-ink-3')}
       >
         <span className="pl-6">{t('org.node')}</span>
-        <span>{t('org.budget')}</span>
-        <span className={from2xl}>{t('org.costMonth')}</span>
+        <span className="max-sm:hidden">{t('org.budget')}</span>
+        <span className={from4xl}>{t('org.costMonth')}</span>
         <span className={from4xl}>{t('metric.tokens')}</span>
         <span className={from4xl}>{t('metric.requests')}</span>
         <span className={from6xl}>{t('org.inFlight')}</span>
@@ -135,6 +139,7 @@ export function OrganisationTree({
                 id={`${base}-${index}`}
                 row={row}
                 top={start}
+                height={heightPx}
                 active={index === activeIndex}
                 selected={row.entry.node.id === selected}
                 onToggle={() => toggle(row, !row.expanded)}
@@ -155,6 +160,7 @@ function Row({
   id,
   row,
   top,
+  height,
   active,
   selected,
   onToggle,
@@ -163,6 +169,7 @@ function Row({
   id: string;
   row: TreeRow;
   top: number;
+  height: number;
   active: boolean;
   selected: boolean;
   onToggle: () => void;
@@ -187,12 +194,12 @@ function Row({
       onClick={onSelect}
       className={cn(
         grid,
-        'absolute inset-x-0 border-b border-line hover:bg-sunken/60',
+        'absolute inset-x-0 content-center border-b border-line hover:bg-sunken/60 max-sm:gap-y-1',
         selected && 'bg-accent-soft hover:bg-accent-soft',
         active &&
           'group-focus-visible/tree:outline-2 group-focus-visible/tree:-outline-offset-2 group-focus-visible/tree:outline-accent',
       )}
-      style={{ top, height: rowPx }}
+      style={{ top, height }}
     >
       <div
         className="flex min-w-0 items-center gap-1.5"
@@ -214,10 +221,10 @@ function Row({
           <ChevronRight className={cn('size-3.5 transition-transform', expanded && 'rotate-90')} />
         </span>
         <Icon aria-hidden className="size-4 shrink-0 text-ink-3" />
-        <div className="min-w-0">
+        <div className="min-w-0 max-sm:flex max-sm:flex-1 max-sm:items-center max-sm:gap-2">
           <p
             className={cn(
-              'truncate',
+              'truncate max-sm:shrink-0',
               entry.children.length > 0 && 'font-medium',
               node.status !== 'active' && 'text-ink-3 line-through',
             )}
@@ -244,12 +251,15 @@ function Row({
             <LimitMeter owner={node.name} bar={bar} />
           </>
         ) : (
-          <p className="truncate text-xs text-ink-3">
-            {entry.limitedBy ? t('limit.noOwnBut', { name: entry.limitedBy }) : t('limit.noOwn')}
+          <p className="flex items-baseline justify-between gap-2 text-xs text-ink-3">
+            {node.month && <Money text={node.month.cost} className="text-ink" />}
+            <span className="truncate">
+              {entry.limitedBy ? t('limit.noOwnBut', { name: entry.limitedBy }) : t('limit.noOwn')}
+            </span>
           </p>
         )}
       </div>
-      <span className={from2xl}>
+      <span className={from4xl}>
         {node.month ? <Money text={node.month.cost} /> : t('state.none')}
       </span>
       <span className={from4xl}>

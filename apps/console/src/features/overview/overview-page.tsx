@@ -21,7 +21,7 @@ import { prepareChart } from '../usage/prepare-chart.js';
 
 /** From here on a node is listed, in basis points of its limit. */
 const nearPoints = 8_000;
-const nearMax = 12;
+const nearMax = 8;
 const bookedMs = 10_000;
 
 export function OverviewPage() {
@@ -191,7 +191,7 @@ function UsageByDay() {
       ) : chart.empty ? (
         <State kind="empty" title={t('usage.none')} text={t('usage.noneText')} />
       ) : (
-        <LazyUsageChart chart={chart} metric="cost" />
+        <LazyUsageChart chart={chart} metric="cost" height={385} />
       )}
     </Panel>
   );

@@ -14,6 +14,8 @@ import { PageHeader, Panel } from '../../ui/panel.js';
 import { ErrorState, Loading, State } from '../../ui/states.js';
 
 const refreshMs = 10_000;
+/** All digits that the ledger has, so that the columns align and can be compared. */
+const bookDecimals = 12;
 type Scope = Reconciliation['scopes'][number];
 
 /** Whether counters, ledger and roll-ups say the same, scope by scope, and what is on its way or missing. */
@@ -117,7 +119,7 @@ function ScopeTable({ scopes }: { scopes: Scope[] }) {
       return (
         <>
           <span className={cn(differs && 'font-semibold text-bad')}>
-            {format.exactMoney(scope[name].cost)}
+            {format.exactMoney(scope[name].cost, bookDecimals)}
           </span>
           <p className="text-2xs text-ink-3">
             {t('books.figures', {
@@ -156,7 +158,7 @@ function ScopeTable({ scopes }: { scopes: Scope[] }) {
             ) : (
               <TriangleAlert aria-hidden className="size-3.5" />
             )}
-            {format.exactMoney(scope.difference)}
+            {format.exactMoney(scope.difference, bookDecimals)}
           </span>
         );
       },

@@ -231,11 +231,11 @@ function Filters({
   const custom = search.range === 'custom';
   const lastDay = shiftDays(range.to, -1);
   return (
-    <div className="flex flex-wrap items-end gap-x-3 gap-y-2">
+    <div className="flex flex-wrap items-end gap-x-3 gap-y-2 max-sm:grid max-sm:grid-cols-2">
       <Field label={t('usage.range')}>
         {(props) => (
           <Select
-            className="w-36"
+            className="w-full sm:w-36"
             value={search.range ?? 'month'}
             options={rangePresets.map((value) => ({ value, label: t(`range.${value}`) }))}
             onChange={({ target }) => {
@@ -256,7 +256,7 @@ function Filters({
             {(props) => (
               <Input
                 type="date"
-                className="w-36"
+                className="w-full sm:w-36"
                 value={search.from ?? range.from}
                 max={search.to}
                 onChange={({ target }) => target.value && onChange({ from: target.value })}
@@ -268,7 +268,7 @@ function Filters({
             {(props) => (
               <Input
                 type="date"
-                className="w-36"
+                className="w-full sm:w-36"
                 value={search.to ?? lastDay}
                 min={search.from}
                 onChange={({ target }) => target.value && onChange({ to: target.value })}
@@ -281,7 +281,7 @@ function Filters({
       <Field label={t('usage.groupBy')}>
         {(props) => (
           <Select
-            className="w-36"
+            className="w-full sm:w-36"
             value={search.groupBy ?? 'department'}
             options={groupings.map((value) => ({ value, label: t(`grouping.${value}`) }))}
             onChange={({ target }) =>
@@ -294,7 +294,7 @@ function Filters({
       <Field label={t('usage.granularity')}>
         {(props) => (
           <Select
-            className="w-28"
+            className="w-full sm:w-28"
             value={granularity}
             options={(['hour', 'day', 'month'] as const).map((value) => ({
               value,
@@ -314,7 +314,7 @@ function Filters({
       <Field label={t('level.department')}>
         {(props) => (
           <Select
-            className="w-44"
+            className="w-full sm:w-44"
             value={search.departmentId ?? ''}
             options={[{ value: '', label: t('usage.allDepartments') }, ...departments]}
             onChange={({ target }) => onChange({ departmentId: target.value || undefined })}
@@ -325,7 +325,7 @@ function Filters({
       <Field label={t('limit.model')}>
         {(props) => (
           <Select
-            className="w-40"
+            className="w-full sm:w-40"
             value={search.model ?? ''}
             options={[
               { value: '', label: t('limit.allModels') },
