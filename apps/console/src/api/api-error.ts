@@ -19,7 +19,7 @@ export class ApiError extends Error {
 }
 
 function isErrorCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && code in errorCodes;
+  return typeof code === 'string' && Object.hasOwn(errorCodes, code);
 }
 
 /** Reads the API's error shape; anything else (a proxy's page, an empty body) becomes `unknown` with its status. */

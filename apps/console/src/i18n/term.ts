@@ -7,6 +7,6 @@ export function term(
   set: 'callStatus' | 'outcome' | 'level' | 'metric',
   word: string,
 ): string {
-  if (!(word in en[set])) return word;
+  if (!Object.hasOwn(en[set], word)) return word;
   return (t as (key: string) => string)(`${set}.${word}`);
 }

@@ -9,6 +9,7 @@ import { useFormat } from '../../format/use-format.js';
 import { Badge, type Tone } from '../../ui/badge.js';
 import { Button } from '../../ui/button.js';
 import { ProgressBar } from '../../ui/meter.js';
+import { exportPercent } from './export-percent.js';
 
 export const exportPollMs = 1_000;
 export function isUnfinished({ status }: ExportRow): boolean {
@@ -32,16 +33,6 @@ export function ExportStatus({ row }: { row: ExportRow }) {
       {t(`exportStatus.${row.status}`)}
     </Badge>
   );
-}
-
-/** Whole percent of the rows written, from exact counts; null while the number of rows is not known. */
-export function exportPercent({ rowsDone, rowsTotal, status }: ExportRow): number | null {
-  if (status === 'done') return 100;
-  if (rowsTotal === null) return null;
-  const total = BigInt(rowsTotal);
-  if (total === 0n) return null;
-  const percent = (BigInt(rowsDone) * 100n) / total;
-  return Number(percent > 100n ? 100n : percent);
 }
 
 export function ExportBar({ row }: { row: ExportRow }) {

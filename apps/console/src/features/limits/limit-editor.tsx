@@ -345,7 +345,7 @@ function LimitForm({
                   autoFocus
                   inputMode="text"
                   autoComplete="off"
-                  placeholder={values.metric === 'cost' ? `${format.sign}500` : '1.5M'}
+                  placeholder={values.metric === 'cost' ? `${format.sign}500` : '1,500,000'}
                   className="tabular h-10 text-base"
                   {...props}
                   {...form.register('amount')}
