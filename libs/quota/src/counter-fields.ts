@@ -114,7 +114,7 @@ export function metricOf(
 export function readSlidingSum(value: Buffer | null, window: SlidingWindow, nowMs: number): number {
   if (value === null) return 0;
   const { widthMs, parts } = slidingShapes[window];
-  const [, last = 0, ...counts] = unpackDoubles(value, 0);
+  const [, last = 0, , ...counts] = unpackDoubles(value, 0);
   const index = Math.floor(nowMs / widthMs);
   let sum = 0;
   for (let bucket = last - parts; bucket <= last; bucket += 1) {

@@ -57,8 +57,8 @@ const mutations: readonly {
   {
     fault: 'a refund goes to the current sub-bucket',
     script: 'settle',
-    from: 'ring_refund(window, width, n, header[7], -change - from_extension)',
-    to: 'ring_refund(window, width, n, now, -change - from_extension)',
+    from: 'ring_refund(value, width, n, now, header[7], -change - from_extension)',
+    to: 'ring_refund(value, width, n, now, now, -change - from_extension)',
   },
   {
     fault: 'a lease is settled twice',
@@ -79,10 +79,10 @@ const mutations: readonly {
     to: "redis.call('DEL', KEYS[2])",
   },
   {
-    fault: 'the oldest sub-bucket is not counted',
+    fault: 'a sub-bucket leaves the window too early',
     script: 'admit',
-    from: 'local slots = n + 1\n',
-    to: 'local slots = n\n',
+    from: 'local steps = math.min(index - last, slots)',
+    to: 'local steps = math.min(index - last + 1, slots)',
   },
   {
     fault: 'the carry between the limbs is forgotten',

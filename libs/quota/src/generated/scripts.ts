@@ -227,8 +227,9 @@ local function calendar_metric(record, metric, offset)
 end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
--- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
+-- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
+-- sub-bucket, \`total\` the sum of the counts.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -241,71 +242,92 @@ end
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
 local ring_formats = {
-  [10] = '<' .. string.rep('d', 13),
-  [12] = '<' .. string.rep('d', 15),
+  [10] = '<' .. string.rep('d', 14),
+  [12] = '<' .. string.rep('d', 16),
 }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+-- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
 local function ring_open(value, width, n, now)
   local index = math.floor(now / width)
   local slots = n + 1
   if not value then
-    local fresh = { now, index }
-    for slot = 3, slots + 2 do
+    local fresh = { now, index, 0 }
+    for slot = 4, slots + 3 do
       fresh[slot] = 0
     end
-    return fresh, 0
+    return fresh
   end
   local ring = { struct.unpack(ring_formats[n], value) }
   local last = ring[2]
   if index > last then
-    local steps = index - last
-    if steps > slots then
-      steps = slots
-    end
+    local steps = math.min(index - last, slots)
+    local left = 0
     for step = 1, steps do
-      ring[3 + (index - steps + step) % slots] = 0
-    end
-    ring[2] = index
-  end
-  local sum = 0
-  for slot = 3, slots + 2 do
-    sum = sum + ring[slot]
-  end
-  if last - index > n then
-    for slot = 3, slots + 2 do
+      local slot = 4 + (index - steps + step) % slots
+      left = left + ring[slot]
       ring[slot] = 0
     end
-    ring[3 + index % slots] = sum
+    ring[2] = index
+    ring[3] = ring[3] - left
+  elseif last - index > n then
+    for slot = 4, slots + 3 do
+      ring[slot] = 0
+    end
+    ring[4 + index % slots] = ring[3]
     ring[2] = index
   end
-  return ring, sum
+  return ring
 end
 
 local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
 end
 
-local function ring_charge(ring, n, amount)
-  local slot = 3 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
+-- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
+local function ring_patch(value, index, n, total, count)
+  local offset = 24 + index % (n + 1) * 8
+  return string.sub(value, 1, 16)
+    .. struct.pack('<d', total)
+    .. string.sub(value, 25, offset)
+    .. struct.pack('<d', count)
+    .. string.sub(value, offset + 9)
 end
 
--- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
-local function ring_refund(ring, width, n, at, amount)
-  local index = math.floor(at / width)
-  if index > ring[2] or ring[2] - index > n then
-    return
+-- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+local function ring_add(value, width, n, now, amount)
+  if value then
+    local birth, last, total = struct.unpack('<ddd', value)
+    local index = math.floor(now / width)
+    if index <= last and last - index <= n then
+      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
+      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    end
   end
-  local slot = 3 + index % (n + 1)
-  ring[slot] = math.max(0, ring[slot] - amount)
+  local ring = ring_open(value, width, n, now)
+  local slot = 4 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+  ring[3] = ring[3] + amount
+  return ring_pack(ring, n), ring[3], ring[1]
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
+local function ring_refund(value, width, n, now, at, amount)
+  local ring = ring_open(value, width, n, now)
+  local index = math.floor(at / width)
+  if index <= ring[2] and ring[2] - index <= n then
+    local slot = 4 + index % (n + 1)
+    local back = math.min(ring[slot], amount)
+    ring[slot] = ring[slot] - back
+    ring[3] = ring[3] - back
+  end
+  return ring_pack(ring, n)
 end
 
 -- Milliseconds until at least \`excess\` has left the window.
 local function ring_wait(ring, width, n, now, excess)
   local freed = 0
   for index = ring[2] - n, ring[2] do
-    freed = freed + ring[3 + index % (n + 1)]
+    freed = freed + ring[4 + index % (n + 1)]
     if freed >= excess then
       return (index + n + 1) * width - now
     end
@@ -445,14 +467,12 @@ for scope = 1, scopes do
     fresh[#fresh + 1] = KEYS[3 + scope]
   end
   at = last + 1
-  local windows, sums = {}, {}
+  local births, sums = {}, {}
   for ring = 1, rings do
     local field = slots + calendars + ring
-    local metric, n = plan[at], plan[at + 2]
-    local window, sum = ring_open(values[field], plan[at + 1], n, now)
-    ring_charge(window, n, window_ask[metric])
-    windows[ring], sums[ring] = window, sum + window_ask[metric]
-    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], ring_pack(window, n)
+    local value, sum, birth = ring_add(values[field], plan[at + 1], plan[at + 2], now, window_ask[plan[at]])
+    births[ring], sums[ring] = birth, sum
+    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], value
     at = at + 3
   end
   local ring_parameters = at - rings * 3
@@ -471,24 +491,23 @@ for scope = 1, scopes do
       low = in_flight[ordinal]
       over = one > 0 and exceeds(0, low, limit_high, limit_low)
     else
-      local window, sum = windows[ordinal], sums[ordinal]
+      local sum, birth = sums[ordinal], births[ordinal]
       local width, n = plan[ring_parameters + ordinal * 3 - 2], plan[ring_parameters + ordinal * 3 - 1]
       local amount = limit_high * limb + limit_low
       local allowed = amount
       if metric == 1 then
-        allowed = warm_amount(amount, window[1], width * n, now)
+        allowed = warm_amount(amount, birth, width * n, now)
       end
       over = window_ask[metric] > 0 and sum > allowed
       if over then
         wait = 0
         if sum > amount then
-          -- This call's own reservation does not count as something that will leave.
-          ring_charge(window, n, -window_ask[metric])
+          -- Of what stands there without this call's own reservation.
+          local window = ring_open(values[slots + calendars + ordinal], width, n, now)
           wait = ring_wait(window, width, n, now, sum - amount)
-          ring_charge(window, n, window_ask[metric])
         end
         if wait >= 0 and allowed < amount then
-          wait = math.max(wait, warm_wait(amount, window[1], width * n, now, sum))
+          wait = math.max(wait, warm_wait(amount, birth, width * n, now, sum))
         end
       end
       sum = sum + amount - allowed
@@ -821,8 +840,9 @@ local function calendar_metric(record, metric, offset)
 end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
--- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
+-- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
+-- sub-bucket, \`total\` the sum of the counts.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -835,71 +855,92 @@ end
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
 local ring_formats = {
-  [10] = '<' .. string.rep('d', 13),
-  [12] = '<' .. string.rep('d', 15),
+  [10] = '<' .. string.rep('d', 14),
+  [12] = '<' .. string.rep('d', 16),
 }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+-- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
 local function ring_open(value, width, n, now)
   local index = math.floor(now / width)
   local slots = n + 1
   if not value then
-    local fresh = { now, index }
-    for slot = 3, slots + 2 do
+    local fresh = { now, index, 0 }
+    for slot = 4, slots + 3 do
       fresh[slot] = 0
     end
-    return fresh, 0
+    return fresh
   end
   local ring = { struct.unpack(ring_formats[n], value) }
   local last = ring[2]
   if index > last then
-    local steps = index - last
-    if steps > slots then
-      steps = slots
-    end
+    local steps = math.min(index - last, slots)
+    local left = 0
     for step = 1, steps do
-      ring[3 + (index - steps + step) % slots] = 0
-    end
-    ring[2] = index
-  end
-  local sum = 0
-  for slot = 3, slots + 2 do
-    sum = sum + ring[slot]
-  end
-  if last - index > n then
-    for slot = 3, slots + 2 do
+      local slot = 4 + (index - steps + step) % slots
+      left = left + ring[slot]
       ring[slot] = 0
     end
-    ring[3 + index % slots] = sum
+    ring[2] = index
+    ring[3] = ring[3] - left
+  elseif last - index > n then
+    for slot = 4, slots + 3 do
+      ring[slot] = 0
+    end
+    ring[4 + index % slots] = ring[3]
     ring[2] = index
   end
-  return ring, sum
+  return ring
 end
 
 local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
 end
 
-local function ring_charge(ring, n, amount)
-  local slot = 3 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
+-- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
+local function ring_patch(value, index, n, total, count)
+  local offset = 24 + index % (n + 1) * 8
+  return string.sub(value, 1, 16)
+    .. struct.pack('<d', total)
+    .. string.sub(value, 25, offset)
+    .. struct.pack('<d', count)
+    .. string.sub(value, offset + 9)
 end
 
--- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
-local function ring_refund(ring, width, n, at, amount)
-  local index = math.floor(at / width)
-  if index > ring[2] or ring[2] - index > n then
-    return
+-- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+local function ring_add(value, width, n, now, amount)
+  if value then
+    local birth, last, total = struct.unpack('<ddd', value)
+    local index = math.floor(now / width)
+    if index <= last and last - index <= n then
+      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
+      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    end
   end
-  local slot = 3 + index % (n + 1)
-  ring[slot] = math.max(0, ring[slot] - amount)
+  local ring = ring_open(value, width, n, now)
+  local slot = 4 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+  ring[3] = ring[3] + amount
+  return ring_pack(ring, n), ring[3], ring[1]
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
+local function ring_refund(value, width, n, now, at, amount)
+  local ring = ring_open(value, width, n, now)
+  local index = math.floor(at / width)
+  if index <= ring[2] and ring[2] - index <= n then
+    local slot = 4 + index % (n + 1)
+    local back = math.min(ring[slot], amount)
+    ring[slot] = ring[slot] - back
+    ring[3] = ring[3] - back
+  end
+  return ring_pack(ring, n)
 end
 
 -- Milliseconds until at least \`excess\` has left the window.
 local function ring_wait(ring, width, n, now, excess)
   local freed = 0
   for index = ring[2] - n, ring[2] do
-    freed = freed + ring[3 + index % (n + 1)]
+    freed = freed + ring[4 + index % (n + 1)]
     if freed >= excess then
       return (index + n + 1) * width - now
     end
@@ -1000,9 +1041,7 @@ for scope = 1, plan[3] do
     local field = slots + calendars + ring
     local metric, width, n = plan[at], plan[at + 1], plan[at + 2]
     if grows[metric] and values[field] then
-      local window = ring_open(values[field], width, n, now)
-      ring_charge(window, n, output)
-      set[length + 1], set[length + 2] = plan[first + field - 1], ring_pack(window, n)
+      set[length + 1], set[length + 2] = plan[first + field - 1], (ring_add(values[field], width, n, now, output))
       length = length + 2
     end
     at = at + 3
@@ -1432,8 +1471,9 @@ local function calendar_metric(record, metric, offset)
 end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
--- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
+-- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
+-- sub-bucket, \`total\` the sum of the counts.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -1446,71 +1486,92 @@ end
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
 local ring_formats = {
-  [10] = '<' .. string.rep('d', 13),
-  [12] = '<' .. string.rep('d', 15),
+  [10] = '<' .. string.rep('d', 14),
+  [12] = '<' .. string.rep('d', 16),
 }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+-- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
 local function ring_open(value, width, n, now)
   local index = math.floor(now / width)
   local slots = n + 1
   if not value then
-    local fresh = { now, index }
-    for slot = 3, slots + 2 do
+    local fresh = { now, index, 0 }
+    for slot = 4, slots + 3 do
       fresh[slot] = 0
     end
-    return fresh, 0
+    return fresh
   end
   local ring = { struct.unpack(ring_formats[n], value) }
   local last = ring[2]
   if index > last then
-    local steps = index - last
-    if steps > slots then
-      steps = slots
-    end
+    local steps = math.min(index - last, slots)
+    local left = 0
     for step = 1, steps do
-      ring[3 + (index - steps + step) % slots] = 0
-    end
-    ring[2] = index
-  end
-  local sum = 0
-  for slot = 3, slots + 2 do
-    sum = sum + ring[slot]
-  end
-  if last - index > n then
-    for slot = 3, slots + 2 do
+      local slot = 4 + (index - steps + step) % slots
+      left = left + ring[slot]
       ring[slot] = 0
     end
-    ring[3 + index % slots] = sum
+    ring[2] = index
+    ring[3] = ring[3] - left
+  elseif last - index > n then
+    for slot = 4, slots + 3 do
+      ring[slot] = 0
+    end
+    ring[4 + index % slots] = ring[3]
     ring[2] = index
   end
-  return ring, sum
+  return ring
 end
 
 local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
 end
 
-local function ring_charge(ring, n, amount)
-  local slot = 3 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
+-- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
+local function ring_patch(value, index, n, total, count)
+  local offset = 24 + index % (n + 1) * 8
+  return string.sub(value, 1, 16)
+    .. struct.pack('<d', total)
+    .. string.sub(value, 25, offset)
+    .. struct.pack('<d', count)
+    .. string.sub(value, offset + 9)
 end
 
--- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
-local function ring_refund(ring, width, n, at, amount)
-  local index = math.floor(at / width)
-  if index > ring[2] or ring[2] - index > n then
-    return
+-- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+local function ring_add(value, width, n, now, amount)
+  if value then
+    local birth, last, total = struct.unpack('<ddd', value)
+    local index = math.floor(now / width)
+    if index <= last and last - index <= n then
+      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
+      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    end
   end
-  local slot = 3 + index % (n + 1)
-  ring[slot] = math.max(0, ring[slot] - amount)
+  local ring = ring_open(value, width, n, now)
+  local slot = 4 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+  ring[3] = ring[3] + amount
+  return ring_pack(ring, n), ring[3], ring[1]
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
+local function ring_refund(value, width, n, now, at, amount)
+  local ring = ring_open(value, width, n, now)
+  local index = math.floor(at / width)
+  if index <= ring[2] and ring[2] - index <= n then
+    local slot = 4 + index % (n + 1)
+    local back = math.min(ring[slot], amount)
+    ring[slot] = ring[slot] - back
+    ring[3] = ring[3] - back
+  end
+  return ring_pack(ring, n)
 end
 
 -- Milliseconds until at least \`excess\` has left the window.
 local function ring_wait(ring, width, n, now, excess)
   local freed = 0
   for index = ring[2] - n, ring[2] do
-    freed = freed + ring[3 + index % (n + 1)]
+    freed = freed + ring[4 + index % (n + 1)]
     if freed >= excess then
       return (index + n + 1) * width - now
     end
@@ -1609,9 +1670,8 @@ local function release(scope_prefix, record, header, now, used)
       local value = values[slots + calendars + ring]
       local change = window_change[metric]
       if value and change ~= 0 then
-        local window = ring_open(value, width, n, now)
         if change > 0 then
-          ring_charge(window, n, change)
+          value = ring_add(value, width, n, now, change)
         else
           -- What the last extension took comes back first, to where it was charged; the rest to the reservation's.
           local from_extension = 0
@@ -1619,11 +1679,11 @@ local function release(scope_prefix, record, header, now, used)
             from_extension = math.min(-change, header[13])
           end
           if from_extension > 0 then
-            ring_refund(window, width, n, header[12], from_extension)
+            value = ring_refund(value, width, n, now, header[12], from_extension)
           end
-          ring_refund(window, width, n, header[7], -change - from_extension)
+          value = ring_refund(value, width, n, now, header[7], -change - from_extension)
         end
-        set[length + 1], set[length + 2] = field, ring_pack(window, n)
+        set[length + 1], set[length + 2] = field, value
         length = length + 2
       end
     end
@@ -1767,8 +1827,9 @@ local function calendar_metric(record, metric, offset)
 end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
--- (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest sub-bucket.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
+-- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
+-- sub-bucket, \`total\` the sum of the counts.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -1781,71 +1842,92 @@ end
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
 local ring_formats = {
-  [10] = '<' .. string.rep('d', 13),
-  [12] = '<' .. string.rep('d', 15),
+  [10] = '<' .. string.rep('d', 14),
+  [12] = '<' .. string.rep('d', 16),
 }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Returns the ring and its sum.
+-- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
 local function ring_open(value, width, n, now)
   local index = math.floor(now / width)
   local slots = n + 1
   if not value then
-    local fresh = { now, index }
-    for slot = 3, slots + 2 do
+    local fresh = { now, index, 0 }
+    for slot = 4, slots + 3 do
       fresh[slot] = 0
     end
-    return fresh, 0
+    return fresh
   end
   local ring = { struct.unpack(ring_formats[n], value) }
   local last = ring[2]
   if index > last then
-    local steps = index - last
-    if steps > slots then
-      steps = slots
-    end
+    local steps = math.min(index - last, slots)
+    local left = 0
     for step = 1, steps do
-      ring[3 + (index - steps + step) % slots] = 0
-    end
-    ring[2] = index
-  end
-  local sum = 0
-  for slot = 3, slots + 2 do
-    sum = sum + ring[slot]
-  end
-  if last - index > n then
-    for slot = 3, slots + 2 do
+      local slot = 4 + (index - steps + step) % slots
+      left = left + ring[slot]
       ring[slot] = 0
     end
-    ring[3 + index % slots] = sum
+    ring[2] = index
+    ring[3] = ring[3] - left
+  elseif last - index > n then
+    for slot = 4, slots + 3 do
+      ring[slot] = 0
+    end
+    ring[4 + index % slots] = ring[3]
     ring[2] = index
   end
-  return ring, sum
+  return ring
 end
 
 local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
 end
 
-local function ring_charge(ring, n, amount)
-  local slot = 3 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
+-- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
+local function ring_patch(value, index, n, total, count)
+  local offset = 24 + index % (n + 1) * 8
+  return string.sub(value, 1, 16)
+    .. struct.pack('<d', total)
+    .. string.sub(value, 25, offset)
+    .. struct.pack('<d', count)
+    .. string.sub(value, offset + 9)
 end
 
--- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window.
-local function ring_refund(ring, width, n, at, amount)
-  local index = math.floor(at / width)
-  if index > ring[2] or ring[2] - index > n then
-    return
+-- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+local function ring_add(value, width, n, now, amount)
+  if value then
+    local birth, last, total = struct.unpack('<ddd', value)
+    local index = math.floor(now / width)
+    if index <= last and last - index <= n then
+      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
+      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    end
   end
-  local slot = 3 + index % (n + 1)
-  ring[slot] = math.max(0, ring[slot] - amount)
+  local ring = ring_open(value, width, n, now)
+  local slot = 4 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+  ring[3] = ring[3] + amount
+  return ring_pack(ring, n), ring[3], ring[1]
+end
+
+-- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
+local function ring_refund(value, width, n, now, at, amount)
+  local ring = ring_open(value, width, n, now)
+  local index = math.floor(at / width)
+  if index <= ring[2] and ring[2] - index <= n then
+    local slot = 4 + index % (n + 1)
+    local back = math.min(ring[slot], amount)
+    ring[slot] = ring[slot] - back
+    ring[3] = ring[3] - back
+  end
+  return ring_pack(ring, n)
 end
 
 -- Milliseconds until at least \`excess\` has left the window.
 local function ring_wait(ring, width, n, now, excess)
   local freed = 0
   for index = ring[2] - n, ring[2] do
-    freed = freed + ring[3 + index % (n + 1)]
+    freed = freed + ring[4 + index % (n + 1)]
     if freed >= excess then
       return (index + n + 1) * width - now
     end
@@ -1944,9 +2026,8 @@ local function release(scope_prefix, record, header, now, used)
       local value = values[slots + calendars + ring]
       local change = window_change[metric]
       if value and change ~= 0 then
-        local window = ring_open(value, width, n, now)
         if change > 0 then
-          ring_charge(window, n, change)
+          value = ring_add(value, width, n, now, change)
         else
           -- What the last extension took comes back first, to where it was charged; the rest to the reservation's.
           local from_extension = 0
@@ -1954,11 +2035,11 @@ local function release(scope_prefix, record, header, now, used)
             from_extension = math.min(-change, header[13])
           end
           if from_extension > 0 then
-            ring_refund(window, width, n, header[12], from_extension)
+            value = ring_refund(value, width, n, now, header[12], from_extension)
           end
-          ring_refund(window, width, n, header[7], -change - from_extension)
+          value = ring_refund(value, width, n, now, header[7], -change - from_extension)
         end
-        set[length + 1], set[length + 2] = field, ring_pack(window, n)
+        set[length + 1], set[length + 2] = field, value
         length = length + 2
       end
     end

@@ -105,14 +105,12 @@ for scope = 1, scopes do
     fresh[#fresh + 1] = KEYS[3 + scope]
   end
   at = last + 1
-  local windows, sums = {}, {}
+  local births, sums = {}, {}
   for ring = 1, rings do
     local field = slots + calendars + ring
-    local metric, n = plan[at], plan[at + 2]
-    local window, sum = ring_open(values[field], plan[at + 1], n, now)
-    ring_charge(window, n, window_ask[metric])
-    windows[ring], sums[ring] = window, sum + window_ask[metric]
-    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], ring_pack(window, n)
+    local value, sum, birth = ring_add(values[field], plan[at + 1], plan[at + 2], now, window_ask[plan[at]])
+    births[ring], sums[ring] = birth, sum
+    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], value
     at = at + 3
   end
   local ring_parameters = at - rings * 3
@@ -131,24 +129,23 @@ for scope = 1, scopes do
       low = in_flight[ordinal]
       over = one > 0 and exceeds(0, low, limit_high, limit_low)
     else
-      local window, sum = windows[ordinal], sums[ordinal]
+      local sum, birth = sums[ordinal], births[ordinal]
       local width, n = plan[ring_parameters + ordinal * 3 - 2], plan[ring_parameters + ordinal * 3 - 1]
       local amount = limit_high * limb + limit_low
       local allowed = amount
       if metric == 1 then
-        allowed = warm_amount(amount, window[1], width * n, now)
+        allowed = warm_amount(amount, birth, width * n, now)
       end
       over = window_ask[metric] > 0 and sum > allowed
       if over then
         wait = 0
         if sum > amount then
-          -- This call's own reservation does not count as something that will leave.
-          ring_charge(window, n, -window_ask[metric])
+          -- Of what stands there without this call's own reservation.
+          local window = ring_open(values[slots + calendars + ordinal], width, n, now)
           wait = ring_wait(window, width, n, now, sum - amount)
-          ring_charge(window, n, window_ask[metric])
         end
         if wait >= 0 and allowed < amount then
-          wait = math.max(wait, warm_wait(amount, window[1], width * n, now, sum))
+          wait = math.max(wait, warm_wait(amount, birth, width * n, now, sum))
         end
       end
       sum = sum + amount - allowed

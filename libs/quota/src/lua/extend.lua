@@ -77,9 +77,7 @@ for scope = 1, plan[3] do
     local field = slots + calendars + ring
     local metric, width, n = plan[at], plan[at + 1], plan[at + 2]
     if grows[metric] and values[field] then
-      local window = ring_open(values[field], width, n, now)
-      ring_charge(window, n, output)
-      set[length + 1], set[length + 2] = plan[first + field - 1], ring_pack(window, n)
+      set[length + 1], set[length + 2] = plan[first + field - 1], (ring_add(values[field], width, n, now, output))
       length = length + 2
     end
     at = at + 3

@@ -782,7 +782,12 @@ function askOf(each: Limit, { call }: ModelLease): number {
 function countedOf(value: Buffer | null, window: SlidingWindow, now: number): Map<number, number> {
   if (value === null) return new Map();
   const { widthMs, parts } = slidingShapes[window];
-  const [, last = 0, ...counts] = unpackDoubles(value, 0);
+  const [, last = 0, total, ...counts] = unpackDoubles(value, 0);
+  same(
+    'total of a window',
+    total,
+    counts.reduce((sum, count) => sum + count, 0),
+  );
   const oldest = Math.floor(now / widthMs) - parts;
   const counted = new Map<number, number>();
   for (let index = last - parts; index <= last; index += 1) {

@@ -52,9 +52,8 @@ local function release(scope_prefix, record, header, now, used)
       local value = values[slots + calendars + ring]
       local change = window_change[metric]
       if value and change ~= 0 then
-        local window = ring_open(value, width, n, now)
         if change > 0 then
-          ring_charge(window, n, change)
+          value = ring_add(value, width, n, now, change)
         else
           -- What the last extension took comes back first, to where it was charged; the rest to the reservation's.
           local from_extension = 0
@@ -62,11 +61,11 @@ local function release(scope_prefix, record, header, now, used)
             from_extension = math.min(-change, header[13])
           end
           if from_extension > 0 then
-            ring_refund(window, width, n, header[12], from_extension)
+            value = ring_refund(value, width, n, now, header[12], from_extension)
           end
-          ring_refund(window, width, n, header[7], -change - from_extension)
+          value = ring_refund(value, width, n, now, header[7], -change - from_extension)
         end
-        set[length + 1], set[length + 2] = field, ring_pack(window, n)
+        set[length + 1], set[length + 2] = field, value
         length = length + 2
       end
     end

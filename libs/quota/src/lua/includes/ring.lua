@@ -1,5 +1,6 @@
--- A sliding window of `n` sub-buckets of `width` ms in one hash field: doubles birth, last, then n + 1 counts as a ring
--- (sub-bucket k stands at k mod (n + 1)). `birth` is the instant of its first admission, `last` the newest sub-bucket.
+-- A sliding window of `n` sub-buckets of `width` ms in one hash field: doubles birth, last, total, then n + 1 counts as
+-- a ring (sub-bucket k stands at k mod (n + 1)). `birth` is the instant of its first admission, `last` the newest
+-- sub-bucket, `total` the sum of the counts.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -12,71 +13,92 @@
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
 local ring_formats = {
-  [10] = '<' .. string.rep('d', 13),
-  [12] = '<' .. string.rep('d', 15),
+  [10] = '<' .. string.rep('d', 14),
+  [12] = '<' .. string.rep('d', 16),
 }
 
--- Opens the stored ring at `now` and drops what has left the window. Returns the ring and its sum.
+-- Opens the stored ring at `now` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
 local function ring_open(value, width, n, now)
   local index = math.floor(now / width)
   local slots = n + 1
   if not value then
-    local fresh = { now, index }
-    for slot = 3, slots + 2 do
+    local fresh = { now, index, 0 }
+    for slot = 4, slots + 3 do
       fresh[slot] = 0
     end
-    return fresh, 0
+    return fresh
   end
   local ring = { struct.unpack(ring_formats[n], value) }
   local last = ring[2]
   if index > last then
-    local steps = index - last
-    if steps > slots then
-      steps = slots
-    end
+    local steps = math.min(index - last, slots)
+    local left = 0
     for step = 1, steps do
-      ring[3 + (index - steps + step) % slots] = 0
-    end
-    ring[2] = index
-  end
-  local sum = 0
-  for slot = 3, slots + 2 do
-    sum = sum + ring[slot]
-  end
-  if last - index > n then
-    for slot = 3, slots + 2 do
+      local slot = 4 + (index - steps + step) % slots
+      left = left + ring[slot]
       ring[slot] = 0
     end
-    ring[3 + index % slots] = sum
+    ring[2] = index
+    ring[3] = ring[3] - left
+  elseif last - index > n then
+    for slot = 4, slots + 3 do
+      ring[slot] = 0
+    end
+    ring[4 + index % slots] = ring[3]
     ring[2] = index
   end
-  return ring, sum
+  return ring
 end
 
 local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 3))
+  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
 end
 
-local function ring_charge(ring, n, amount)
-  local slot = 3 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
+-- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
+local function ring_patch(value, index, n, total, count)
+  local offset = 24 + index % (n + 1) * 8
+  return string.sub(value, 1, 16)
+    .. struct.pack('<d', total)
+    .. string.sub(value, 25, offset)
+    .. struct.pack('<d', count)
+    .. string.sub(value, offset + 9)
 end
 
--- Gives back to the sub-bucket of the instant `at`; nothing to do once that has left the window.
-local function ring_refund(ring, width, n, at, amount)
-  local index = math.floor(at / width)
-  if index > ring[2] or ring[2] - index > n then
-    return
+-- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+local function ring_add(value, width, n, now, amount)
+  if value then
+    local birth, last, total = struct.unpack('<ddd', value)
+    local index = math.floor(now / width)
+    if index <= last and last - index <= n then
+      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
+      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    end
   end
-  local slot = 3 + index % (n + 1)
-  ring[slot] = math.max(0, ring[slot] - amount)
+  local ring = ring_open(value, width, n, now)
+  local slot = 4 + ring[2] % (n + 1)
+  ring[slot] = ring[slot] + amount
+  ring[3] = ring[3] + amount
+  return ring_pack(ring, n), ring[3], ring[1]
+end
+
+-- Gives back to the sub-bucket of the instant `at`; nothing to do once that has left the window. Returns the ring to store.
+local function ring_refund(value, width, n, now, at, amount)
+  local ring = ring_open(value, width, n, now)
+  local index = math.floor(at / width)
+  if index <= ring[2] and ring[2] - index <= n then
+    local slot = 4 + index % (n + 1)
+    local back = math.min(ring[slot], amount)
+    ring[slot] = ring[slot] - back
+    ring[3] = ring[3] - back
+  end
+  return ring_pack(ring, n)
 end
 
 -- Milliseconds until at least `excess` has left the window.
 local function ring_wait(ring, width, n, now, excess)
   local freed = 0
   for index = ring[2] - n, ring[2] do
-    freed = freed + ring[3 + index % (n + 1)]
+    freed = freed + ring[4 + index % (n + 1)]
     if freed >= excess then
       return (index + n + 1) * width - now
     end
