@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { usageDeadLetterTopic } from '@weir/domain';
 import { kafkaBrokersOrNull, waitFor } from '@weir/testing';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -213,13 +212,12 @@ describe.skipIf(brokers === null)('Kafka', () => {
   });
 
   it('keeps a message that the broker refuses for its size, in pieces, and delivers its neighbours', async () => {
-    await broker.ensureTopics([
-      { topic: usageDeadLetterTopic, partitions: 1, retentionMs: 3_600_000 },
-    ]);
+    const deadLetterTopic = `test-dlq-${randomUUID()}`;
+    await broker.ensureTopics([{ topic: deadLetterTopic, partitions: 1, retentionMs: 3_600_000 }]);
     const huge = 'x'.repeat(1_200_000);
     const key = randomUUID();
     const outbox = [...messages(4), { key, value: huge }, ...messages(4, 4)];
-    await brokerSink(broker, topic, silent).deliver(
+    await brokerSink(broker, { topic, deadLetterTopic }, silent).deliver(
       outbox.map((message, index) => ({ ...message, shard: 0, streamId: `1-${index}` })),
     );
     const sent: BrokerSlice[] = [];
@@ -234,7 +232,7 @@ describe.skipIf(brokers === null)('Kafka', () => {
     // At least once: what went along with the huge one is sent again.
     expect([...new Set(valuesOf(sent))].sort()).toEqual(expected(8));
     sent.length = 0;
-    await read(usageDeadLetterTopic);
+    await read(deadLetterTopic);
     const pieces = sent
       .flatMap(({ records }) => records)
       .filter((record) => Buffer.from(record.key ?? []).toString() === key)

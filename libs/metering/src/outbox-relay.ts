@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { outboxKey, refusalStreamKey, usageDeadLetterTopic } from '@weir/domain';
+import { outboxKey, refusalStreamKey } from '@weir/domain';
 import { Cluster, Redis } from 'ioredis';
 import type { MeteringLogger } from './logger.js';
 import { type MessageBroker, MessageRefusedError } from './message-broker.js';
@@ -15,7 +15,7 @@ export type UsageSink = { deliver(messages: readonly OutboxMessage[]): Promise<v
 /** Puts messages on a topic. What the broker refuses for its size goes to the dead letters, the rest goes on. */
 export function brokerSink(
   broker: MessageBroker,
-  topic: string,
+  { topic, deadLetterTopic }: { topic: string; deadLetterTopic: string },
   logger: MeteringLogger,
 ): UsageSink {
   const deliver = async (messages: readonly OutboxMessage[]): Promise<void> => {
@@ -40,7 +40,7 @@ export function brokerSink(
       const pieces = value.match(/[\s\S]{1,200000}/g) ?? [];
       for (const [index, text] of pieces.entries()) {
         const piece = { shard, streamId, piece: index + 1, of: pieces.length, text };
-        await broker.produce(usageDeadLetterTopic, [{ key, value: JSON.stringify(piece) }]);
+        await broker.produce(deadLetterTopic, [{ key, value: JSON.stringify(piece) }]);
       }
     }
   };

@@ -11,6 +11,8 @@ export type DatabaseOptions = {
   connectTimeoutMs?: number;
   /** How long one statement may run before the server cancels it; 0 for no bound. */
   statementTimeoutMs?: number;
+  /** How long to wait for one answer, also from a server that has gone silent; none unless given. */
+  queryTimeoutMs?: number;
   /** Name shown in pg_stat_activity. */
   applicationName?: string;
   /** Told of connections that break while idle. Without it they are only replaced. */
@@ -31,6 +33,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     max: options.poolMax,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     statement_timeout: options.statementTimeoutMs ?? 60_000,
+    ...(options.queryTimeoutMs !== undefined && { query_timeout: options.queryTimeoutMs }),
     application_name: options.applicationName ?? 'weir',
     // A peer that has gone without a word is noticed.
     keepAlive: true,

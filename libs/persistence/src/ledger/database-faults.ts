@@ -38,7 +38,7 @@ export function isTransientFault(error: unknown): boolean {
   if (typeof code === 'string' && /^E[A-Z]+$/.test(code)) return true;
   return (
     typeof message === 'string' &&
-    /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|connection error and is not queryable/i.test(
+    /connection terminated|query read timeout|timeout exceeded when trying to connect|client has encountered a connection error|connection error and is not queryable/i.test(
       message,
     )
   );
