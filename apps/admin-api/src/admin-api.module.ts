@@ -1,8 +1,7 @@
-import { Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
+import { Inject, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
 import { systemClock, type Clock } from '@weir/domain';
 import { HealthChecks, LOGGER, Shutdown, type Logger } from '@weir/platform';
-import { Inject } from '@nestjs/common';
 import type { Database } from '@weir/persistence';
 import type { PolicyPublisher } from '@weir/quota';
 import { AuthController } from './auth/auth.controller.js';
@@ -16,9 +15,12 @@ import { openExportQueue } from './exports/export-queue.js';
 import { AnswerInterceptor } from './http/answer.interceptor.js';
 import { ApiGuard } from './http/api.guard.js';
 import { OpenApiController } from './http/openapi.controller.js';
+import { MeteringController } from './metering/metering.controller.js';
 import { LiveCounters } from './organisation/live-counters.js';
 import { OrganisationController } from './organisation/organisation.controller.js';
 import { ADMIN_CONFIG, DATABASE, EXPORT_QUEUE, POLICY_PUBLISHER } from './tokens.js';
+import { KeyUsageController } from './usage/key-usage.controller.js';
+import { UsageController } from './usage/usage.controller.js';
 import { UsageScope } from './usage/usage-scope.js';
 
 const sweepSessionsEveryMs = 3_600_000;
@@ -46,7 +48,10 @@ export class AdminApiModule implements OnModuleInit {
         AuthController,
         ExportsController,
         OpenApiController,
+        KeyUsageController,
+        MeteringController,
         OrganisationController,
+        UsageController,
       ],
       providers: [
         { provide: ADMIN_CONFIG, useValue: config },

@@ -8,3 +8,4 @@ export const LIVE_ENGINE = Symbol('weir.live-engine');
 export const POLICY_PUBLISHER = Symbol('weir.policy-publisher');
 export const EXPORT_QUEUE = Symbol('weir.export-queue');
 export const RESOLVE_HOST = Symbol('weir.resolve-host');
+export const LIVE_REDIS = Symbol('weir.live-redis');

@@ -8,7 +8,7 @@ import {
 } from '@weir/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase, type Database } from '@weir/persistence';
-import { clientOf, startTestApp, type TestApp } from '../testing/test-app.js';
+import { clientOf, startTestApp, type TestApp, type TestClient } from '../testing/test-app.js';
 import { makeTestWorld, testPassword, type TestWorld } from '../testing/test-world.js';
 
 let database: TestDatabase;
@@ -233,13 +233,19 @@ describe('a session', () => {
 describe('every route of the table', () => {
   const operations = Object.entries(adminApi) as [OperationId, ApiRoute][];
   const someId = '01890000-0000-7000-8000-000000000000';
+  let client: TestClient;
+  let other: TestClient;
+  beforeAll(async () => {
+    client = await test.signIn(world.emailOf('owner'), testPassword);
+    other = await test.signIn(world.emailOf('owner'), testPassword);
+  });
 
   it.each(operations.filter(([, route]) => route.permission !== null))(
     '%s wants a session, whatever the cookie says',
     async (operationId) => {
       const forged = clientOf(test.app, `weir_session=${'A'.repeat(43)}`, 'x');
-      for (const client of [test.anonymous, forged]) {
-        const answer = await client.call(operationId, { id: someId, body: {} });
+      for (const stranger of [test.anonymous, forged]) {
+        const answer = await stranger.call(operationId, { id: someId, body: {} });
         expect(answer.status).toBe(401);
         expect(apiSchemas.apiErrorSchema.parse(answer.body).error.code).toBe('unauthenticated');
       }
@@ -249,8 +255,6 @@ describe('every route of the table', () => {
   it.each(operations.filter(([, route]) => route.permission !== null && route.method !== 'get'))(
     '%s wants the CSRF token of this very session',
     async (operationId) => {
-      const client = await test.signIn(world.emailOf('owner'), testPassword);
-      const other = await test.signIn(world.emailOf('owner'), testPassword);
       for (const token of [undefined, '', 'x', other.csrfToken]) {
         const answer = await client.call(operationId, {
           id: someId,

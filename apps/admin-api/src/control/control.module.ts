@@ -17,6 +17,7 @@ import {
   CONTROL_CONFIG,
   DATABASE,
   LIVE_ENGINE,
+  LIVE_REDIS,
   POLICY_PUBLISHER,
   RESOLVE_HOST,
   SECRET_BOX,
@@ -30,7 +31,6 @@ import { LimitsController } from './limits.controller.js';
 import { PolicyPublication } from './policy-publication.js';
 import { UsersController } from './users.controller.js';
 
-const LIVE_REDIS = Symbol('weir.live-redis');
 const PUBLISH_REDIS = Symbol('weir.publish-redis');
 
 /** All that changes the control plane; runs in the server and, without one, in the demo set-up. */
@@ -107,6 +107,7 @@ export class ControlModule {
         CONTROL_CONFIG,
         DATABASE,
         LIVE_ENGINE,
+        LIVE_REDIS,
         POLICY_PUBLISHER,
         Changes,
         PolicyPublication,
