@@ -131,7 +131,7 @@ export class Admission {
         continue;
       }
       if (result.outcome === 'admitted') {
-        this.outlook.learn(result.remaining);
+        if (needsOutlook) this.outlook.learn(policy, result.remaining);
         this.warn(result.warnings, draft);
         return { caller, admitted: result, model, candidate, price, promptTokens, plan, draft };
       }
@@ -142,7 +142,7 @@ export class Admission {
       if (mayShrink && onlyBudgets(result.violations)) {
         // The remainder that steered this reservation was out of date, as when several such calls come at once: what the
         // refusal says of it is not. Each round reserves less, so this ends.
-        this.outlook.learnRefusal(result.violations);
+        this.outlook.learnRefusal(policy, result.violations);
         lastReserved = plan.reservedTokens;
         continue;
       }

@@ -6,26 +6,36 @@ import { outputTokenPico, promptPico, type CallPrice } from './reservation.js';
 
 /** How long a remainder that an earlier admission reported may steer the next reservation. It decides no admission. */
 const freshMs = 2_000;
+const callersMax = 10_000;
+
+type Known = { readonly atMs: number; readonly left: ReadonlyMap<string, bigint> };
 
 /**
  * What is left of a caller's hard budgets, as output tokens: an answer without a cap reserves at most half of it. Fed by
- * the admissions' own replies, so that it costs a trip of its own only for the first such call in a while.
+ * the replies to such calls, so that it costs a trip of its own only for the first one in a while.
  */
 export class BudgetOutlook {
-  private readonly remaining = new LRUCache<string, bigint>({ max: 20_000, ttl: freshMs });
+  /** Per key: what is left by limit id. */
+  private readonly known = new LRUCache<string, Known>({ max: callersMax });
 
-  constructor(private readonly engine: QuotaEngine) {}
+  constructor(
+    private readonly engine: QuotaEngine,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
 
-  learn(remaining: readonly Remaining[]): void {
-    for (const each of remaining) {
-      if (isCalendarWindow(each.window)) this.remaining.set(each.limitId, each.remaining);
-    }
+  learn(policy: CallerPolicy, remaining: readonly Remaining[]): void {
+    this.remember(
+      policy,
+      remaining.map(({ limitId, remaining: left }) => [limitId, left] as const),
+    );
   }
 
-  learnRefusal(violations: readonly Violation[]): void {
-    for (const { limitId, limit, used, reserved } of violations) {
-      this.remaining.set(limitId, limit - used - reserved);
-    }
+  learnRefusal(policy: CallerPolicy, violations: readonly Violation[]): void {
+    const before = this.known.get(policy.key.id)?.left ?? [];
+    const told = violations.map(
+      ({ limitId, limit, used, reserved }) => [limitId, limit - used - reserved] as const,
+    );
+    this.remember(policy, [...before, ...told]);
   }
 
   /** Output tokens that fit into the tightest hard budget besides the prompt; null where the path has no budget. */
@@ -39,29 +49,46 @@ export class BudgetOutlook {
       scope.limits.filter((limit) => isBudgetFor(limit, input.asked.model)),
     );
     if (budgets.length === 0) return null;
-    if (budgets.some((limit) => !this.remaining.has(limit.id))) await this.peek(input.policy);
+    const known = this.known.get(input.policy.key.id);
+    const isFresh =
+      known !== undefined &&
+      this.now() - known.atMs < freshMs &&
+      budgets.every((limit) => known.left.has(limit.id));
+    const left = isFresh ? known.left : await this.peek(input.policy);
     let least: bigint | null = null;
     for (const limit of budgets) {
-      const left = this.remaining.get(limit.id);
-      if (left === undefined) continue;
-      const tokens = asOutputTokens(limit, left, input);
+      const remaining = left.get(limit.id);
+      if (remaining === undefined) continue;
+      const tokens = asOutputTokens(limit, remaining, input);
       if (tokens !== null && (least === null || tokens < least)) least = tokens;
     }
     if (least === null) return null;
     return Number(least < 0n ? 0n : least > maxTokens ? maxTokens : least);
   }
 
-  private async peek(policy: CallerPolicy): Promise<void> {
+  private async peek(policy: CallerPolicy): Promise<ReadonlyMap<string, bigint>> {
     const usages = await this.engine.peek({
       shard: policy.shard,
       enterpriseId: policy.enterprise.id,
       timeZone: policy.enterprise.timeZone,
       scopes: policy.path,
     });
-    for (const limit of usages.flatMap((usage) => usage.limits)) {
-      if (limit.limit === null) continue;
-      this.remaining.set(limit.limitId, limit.limit - limit.used - limit.reserved);
-    }
+    const limits = usages.flatMap((usage) => usage.limits);
+    return this.remember(
+      policy,
+      limits.flatMap(({ limitId, limit, used, reserved }) =>
+        limit === null ? [] : [[limitId, limit - used - reserved] as const],
+      ),
+    );
+  }
+
+  private remember(
+    policy: CallerPolicy,
+    entries: readonly (readonly [limitId: string, left: bigint])[],
+  ): ReadonlyMap<string, bigint> {
+    const left = new Map(entries);
+    this.known.set(policy.key.id, { atMs: this.now(), left });
+    return left;
   }
 }
 

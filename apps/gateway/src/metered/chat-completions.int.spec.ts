@@ -356,7 +356,8 @@ describe('the taximeter', () => {
       messages: [...question],
       stream: true,
       stream_options: { include_usage: true },
-      user: 'demo:output_tokens=4000;tokens_per_second=2000',
+      // As fast as can be, so that many events come in one piece: the meter must look inside of it.
+      user: 'demo:output_tokens=4000',
     });
     let finish: string | null = null;
     let notice: unknown;
@@ -374,6 +375,7 @@ describe('the taximeter', () => {
     const used = (await harness.peek(world))[1]?.month.tokens ?? 0n;
     expect(used).toBeGreaterThan(150n);
     expect(used).toBeLessThanOrEqual(300n + 64n);
+    expect((event?.data.usage.output ?? 0) + (event?.data.usage.input ?? 0)).toBe(Number(used));
     await expectNothingHeld(world);
   });
 

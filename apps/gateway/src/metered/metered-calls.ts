@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
 import { WeirError, type CallerPolicy, type Clock } from '@weir/domain';
 import { toWeirError, type Logger } from '@weir/platform';
 import type { PolicyStore, QuotaEngine } from '@weir/quota';
@@ -143,11 +142,7 @@ export class MeteredCalls {
       if (response.headersSent) response.destroy();
       else {
         const body = JSON.stringify(errorBody(error, incoming.requestId, incoming.route.dialect));
-        incoming.client.begin(error.httpStatus, {
-          ...errorHeaders(error),
-          'content-length': String(Buffer.byteLength(body)),
-        });
-        incoming.client.end(body);
+        incoming.client.answer(error.httpStatus, errorHeaders(error), body);
       }
     }
   }
@@ -308,7 +303,7 @@ export class MeteredCalls {
     live: LiveCall,
     answer: UpstreamAnswer,
   ): Promise<{ error: WeirError; retryable: boolean }> {
-    const bytes = await readWhole(answer.body, errorBodyBytesMax).catch(() => null);
+    const bytes = await readWhole(answer, errorBodyBytesMax).catch(() => null);
     const body = bytes === null ? null : parseErrorBody(bytes);
     const report = body === null ? null : call.route.readAnswer(body).report;
     await this.parts.settler.end(live, { status: 'error', report });
@@ -391,7 +386,7 @@ export class MeteredCalls {
     answer: UpstreamAnswer,
   ): Promise<void> {
     const { candidate } = admitted;
-    const bytes = await readWhole(answer.body, this.parts.config.ANSWER_LIMIT_BYTES).catch(
+    const bytes = await readWhole(answer, this.parts.config.ANSWER_LIMIT_BYTES).catch(
       (error: unknown) => {
         throw failureInBody(candidate.upstream, error);
       },
@@ -405,12 +400,11 @@ export class MeteredCalls {
     for (const piece of delivered) live.delivered.add(piece);
     const status = call.client.hasLeft ? 'cancelled' : 'ok';
     await this.parts.settler.end(live, { status, report });
-    call.client.begin(200, {
+    const headers = {
       ...this.answerHeaders(admitted, answer),
       'content-type': 'application/json; charset=utf-8',
-      'content-length': String(bytes.length),
-    });
-    call.client.end(bytes);
+    };
+    call.client.answer(200, headers, bytes);
   }
 
   private answerHeaders(
@@ -467,14 +461,18 @@ export class MeteredCalls {
 }
 
 /** Reads a body whole, up to a bound. */
-async function readWhole(body: Readable, bytesMax: number): Promise<Buffer> {
+async function readWhole({ body, headers }: UpstreamAnswer, bytesMax: number): Promise<Buffer> {
+  const tooLarge = (): Error => new Error(`the answer is larger than ${bytesMax} bytes`);
+  const declared = Number(headers['content-length']);
+  if (declared > bytesMax) throw tooLarge();
+  // With a length that is within the bound, undici reads faster than an iterator does.
+  if (declared >= 0 && body.bytes !== undefined) return Buffer.from(await body.bytes());
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > bytesMax) throw new Error(`the answer is larger than ${bytesMax} bytes`);
+    if (bytes > bytesMax) throw tooLarge();
     chunks.push(chunk);
   }
-  const first = chunks[0];
-  return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, bytes);
+  return Buffer.concat(chunks, bytes);
 }

@@ -78,8 +78,19 @@ export class RefusalLog {
 
 type CallerNames = Pick<RefusalEvent, 'enterprise' | 'departments' | 'user' | 'key'>;
 
+const namesByPolicy = new WeakMap<CallerPolicy, CallerNames>();
+
 /** The names on a caller's path as they are now. */
 export function callerNames(policy: CallerPolicy): CallerNames {
+  let names = namesByPolicy.get(policy);
+  if (names === undefined) {
+    names = readNames(policy);
+    namesByPolicy.set(policy, names);
+  }
+  return names;
+}
+
+function readNames(policy: CallerPolicy): CallerNames {
   const named = policy.path.map(({ level, id, name }) => ({ level, ref: { id, name } }));
   const one = (level: string) => {
     const found = named.find((scope) => scope.level === level);

@@ -31,10 +31,21 @@ export class ClientStream {
     else this.leaveListeners.push(listener);
   }
 
+  /** Sends the head of a stream at once. */
   begin(status: number, headers: Readonly<Record<string, string>>): void {
     if (this.hasLeft) return;
     this.response.writeHead(status, headers);
     this.response.flushHeaders();
+  }
+
+  /** Sends a whole answer, head and body in one write. */
+  answer(status: number, headers: Readonly<Record<string, string>>, body: Buffer | string): void {
+    if (this.hasLeft) return;
+    this.response.writeHead(status, {
+      ...headers,
+      'content-length': String(Buffer.byteLength(body)),
+    });
+    this.response.end(body);
   }
 
   /** Writes, and resolves when the caller can take more. A caller that takes nothing for too long is cut off. */

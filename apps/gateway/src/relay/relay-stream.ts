@@ -75,40 +75,39 @@ async function forward(relay: StreamRelay): Promise<void> {
   const splitter = new SseSplitter();
   let tail: NodeJS.Timeout | undefined;
   let isOver = false;
-  let newCharacters = 0;
   const deliver = (piece: { choice: number; text: string }): void => {
     call.markFirstToken();
-    newCharacters += piece.text.length;
+    taximeter?.noteDelivered(piece.text.length);
     call.delivered.add(piece);
   };
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       if (isOver) continue;
-      const kept: Buffer[] = [];
+      let kept: Buffer[] = [];
       let last: Buffer | null = null;
       for (const event of splitter.push(chunk)) {
         const verdict = reading.read(event, deliver);
+        if (verdict === 'last') {
+          last = event.bytes;
+          break;
+        }
         if (verdict === 'forward') kept.push(event.bytes);
-        if (verdict !== 'last') continue;
-        last = event.bytes;
-        break;
+        // Within a chunk too: one may hold far more than what is reserved.
+        if (taximeter === null || !taximeter.isDue) continue;
+        await writeAll(client, kept);
+        kept = [];
+        const meter = await taximeter.check();
+        if (meter.kind === 'stop') {
+          await endEarly(relay, meter.violations);
+          return;
+        }
       }
-      if (kept.length > 0)
-        await client.write(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept));
-      if (last !== null) {
-        await settler.end(call, { status: statusOf(relay), report: reading.report() });
-        client.end(last);
-        isOver = true;
-        tail = setTimeout(() => body.destroy(), tailMs);
-        continue;
-      }
-      if (taximeter === null || newCharacters === 0) continue;
-      const verdict = await taximeter.check(newCharacters);
-      newCharacters = 0;
-      if (verdict.kind === 'stop') {
-        await endEarly(relay, verdict.violations);
-        return;
-      }
+      await writeAll(client, kept);
+      if (last === null) continue;
+      await settler.end(call, { status: statusOf(relay), report: reading.report() });
+      client.end(last);
+      isOver = true;
+      tail = setTimeout(() => body.destroy(), tailMs);
     }
   } catch (error) {
     // What comes after the last event concerns nobody.
@@ -123,6 +122,12 @@ async function forward(relay: StreamRelay): Promise<void> {
   await settler.end(call, { status: statusOf(relay), report: reading.report() });
   const rest = splitter.rest();
   client.end(rest.length > 0 ? rest : undefined);
+}
+
+async function writeAll(client: ClientStream, pieces: readonly Buffer[]): Promise<void> {
+  const [first] = pieces;
+  if (first === undefined) return;
+  await client.write(pieces.length === 1 ? first : Buffer.concat(pieces));
 }
 
 function statusOf({ client, reading }: StreamRelay): 'ok' | 'partial' | 'cancelled' {

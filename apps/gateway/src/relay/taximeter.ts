@@ -21,7 +21,7 @@ export class Taximeter {
   private reservedTokens: number;
   private asking: Promise<TaximeterVerdict> | null = null;
   private verdict: TaximeterVerdict = go;
-  private charactersSeen = 0;
+  private uncheckedCharacters = 0;
 
   constructor(
     private readonly engine: QuotaEngine,
@@ -38,14 +38,22 @@ export class Taximeter {
     this.reservedTokens = plan.reservedTokens;
   }
 
-  /** To be called after each piece of the stream. Waits only when the reservation is used up. */
-  async check(newCharacters: number): Promise<TaximeterVerdict> {
+  noteDelivered(characters: number): void {
+    this.uncheckedCharacters += characters;
+  }
+
+  /**
+   * Whether enough was delivered since the last check that another one is due. Counting after every delta would be work
+   * for nothing: a few characters are a few tokens.
+   */
+  get isDue(): boolean {
+    return this.uncheckedCharacters >= Math.min(64, this.plan.instalmentTokens / 8);
+  }
+
+  /** Whether the stream may go on. Waits for the answer only when the reservation is used up. */
+  async check(): Promise<TaximeterVerdict> {
+    this.uncheckedCharacters = 0;
     if (this.verdict.kind === 'stop') return this.verdict;
-    // Counting after every delta would be work for nothing: a few characters are a few tokens.
-    this.charactersSeen += newCharacters;
-    const step = Math.min(64, this.plan.instalmentTokens / 8);
-    if (this.charactersSeen < step && this.asking === null) return go;
-    this.charactersSeen = 0;
     if (this.reservedTokens >= this.plan.ceilingTokens) return go;
     const used = this.call.delivered.tokensSoFar();
     const left = this.reservedTokens - used;

@@ -97,13 +97,25 @@ export function parseJsonObject(bytes: Buffer): JsonObject {
       'The request body must be a JSON object, as in {"model": ...}.',
     );
   }
-  if (!isWithinDepth(value, depthMax)) {
+  if (hasManyBrackets(bytes) && !isWithinDepth(value, depthMax)) {
     throw new WeirError(
       'invalid_request',
       `The request body is nested deeper than ${depthMax} levels.`,
     );
   }
   return value;
+}
+
+/** Whether there are more opening brackets than levels allowed: most bodies have few, and need no walk. */
+function hasManyBrackets(bytes: Buffer): boolean {
+  let brackets = 0;
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index];
+    if (byte !== 0x7b && byte !== 0x5b) continue;
+    brackets += 1;
+    if (brackets > depthMax) return true;
+  }
+  return false;
 }
 
 /** Walks level by level rather than by recursion: the input decides the depth. */

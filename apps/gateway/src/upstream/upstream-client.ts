@@ -27,7 +27,7 @@ export type UpstreamAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Decoded body. Destroying it stops the upstream. */
-  readonly body: Readable;
+  readonly body: Readable & { bytes?(): Promise<Uint8Array> };
 };
 
 export type UpstreamRequest = {
@@ -175,7 +175,10 @@ function codeOf(error: unknown): string {
 }
 
 /** We ask for plain bodies; an upstream that compresses all the same is decoded, because usage must be read. */
-function decoded(body: Readable, encoding: string | string[] | undefined): Readable {
+function decoded(
+  body: UpstreamAnswer['body'],
+  encoding: string | string[] | undefined,
+): UpstreamAnswer['body'] {
   const decoder =
     encoding === 'gzip' || encoding === 'x-gzip'
       ? createGunzip()
