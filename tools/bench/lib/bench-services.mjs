@@ -1,6 +1,6 @@
 // Services of their own for the benchmarks, in a temporary directory that goes with them.
 
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../../launcher/lib/ports.mjs';
@@ -49,4 +49,48 @@ export function logMachine(log) {
   log(`${count} cores (${cpus()[0]?.model ?? 'unknown'}), load average ${oneMinute.toFixed(1)}`);
   if (oneMinute > count)
     log('the machine is busy with other work: do not compare these figures with others');
+}
+
+/**
+ * The whole number after an option, such as 8000 in `--keys 8000`.
+ *
+ * @param {readonly string[]} args
+ * @param {string} name
+ * @param {number} byDefault
+ */
+export function numberOption(args, name, byDefault) {
+  const index = args.indexOf(name);
+  if (index < 0) return byDefault;
+  const value = Number(args[index + 1]);
+  if (!Number.isInteger(value) || value < 0) throw new RangeError(`${name} wants a whole number`);
+  return value;
+}
+
+const TICKS_PER_SECOND = 100;
+
+/**
+ * Processor time that a process and its children have used so far, in seconds. Unlike the time on the clock it hardly
+ * depends on what else the machine does.
+ *
+ * @param {number} pid
+ * @returns {number | null} null where there is no /proc
+ */
+export function cpuSecondsOf(pid) {
+  if (!existsSync('/proc/self/stat')) return null;
+  let ticks = 0;
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    let line;
+    try {
+      line = readFileSync(`/proc/${name}/stat`, 'utf8');
+    } catch {
+      // It has ended in between.
+      continue;
+    }
+    // After the name, which may hold anything but ends with the last parenthesis: state, parent, …, user, system.
+    const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
+    if (Number(name) !== pid && Number(fields[1]) !== pid) continue;
+    ticks += Number(fields[11]) + Number(fields[12]);
+  }
+  return ticks / TICKS_PER_SECOND;
 }

@@ -1,5 +1,5 @@
-// Usage as a mid-sized installation has it: 8 enterprises, each with 40 departments (three levels), 400 users,
-// 1,000 keys and 6 models. Few keys make most of the calls.
+// Usage as a mid-sized installation has it: 8 enterprises with 40 departments (up to three levels), 400 users and
+// 1,000 keys in all, and 6 models. Few keys make most of the calls.
 
 import {
   costPicoOf,
@@ -14,10 +14,9 @@ import {
 import { seededRandom } from './figures.mjs';
 
 const ENTERPRISES = 8;
-const TOP_DEPARTMENTS = 8;
-const DEPARTMENTS = 40;
-const USERS = 400;
-const KEYS = 1_000;
+export const KEYS_DEFAULT = 1_000;
+const KEYS_PER_DEPARTMENT = 25;
+const KEYS_PER_USER = 2.5;
 const TIME_ZONES = [
   'Asia/Shanghai',
   'Europe/Berlin',
@@ -43,8 +42,15 @@ const PROVIDERS = ['OpenAI', 'Anthropic'].map((name) => ({ id: newId(), name }))
 
 const ref = (name) => ({ id: newId(), name });
 
-/** @returns the tree of all enterprises; the same in shape for each run, with new ids */
-export function makeTenants() {
+/**
+ * The tree of all enterprises; the same in shape for each run, with new ids.
+ *
+ * @param {number} keyCount in all enterprises together; departments and users follow from it
+ */
+export function makeTenants(keyCount = KEYS_DEFAULT) {
+  const keysEach = Math.ceil(keyCount / ENTERPRISES);
+  const departmentsEach = Math.ceil(keysEach / KEYS_PER_DEPARTMENT);
+  const usersEach = Math.ceil(keysEach / KEYS_PER_USER);
   const models = MODELS.map(({ alias, ...picoPerToken }, index) => ({
     alias,
     served: `${alias}-2026-10-01`,
@@ -53,18 +59,17 @@ export function makeTenants() {
   }));
   return Array.from({ length: ENTERPRISES }, (_, e) => {
     const enterprise = ref(`Enterprise ${e + 1}`);
-    const top = Array.from({ length: TOP_DEPARTMENTS }, (_, d) => [ref(`Division ${d + 1}`)]);
-    const paths = [...top];
-    while (paths.length < DEPARTMENTS) {
-      // Half of them below a division, half of them below such a department.
-      const parent = paths[paths.length < 24 ? paths.length % TOP_DEPARTMENTS : paths.length - 16];
-      paths.push([...parent, ref(`Department ${paths.length + 1}`)]);
+    const paths = [];
+    for (let d = 0; d < departmentsEach; d += 1) {
+      // Every department but the first is below the one of half its number, three levels at most.
+      const parent = d === 0 ? [] : paths[(d - 1) >> 1];
+      paths.push([...parent.slice(0, 2), ref(`Department ${d + 1}`)]);
     }
-    const users = Array.from({ length: USERS }, (_, u) => ({
+    const users = Array.from({ length: usersEach }, (_, u) => ({
       ref: ref(`User ${u + 1} of ${enterprise.name}`),
       departments: paths[u % paths.length],
     }));
-    const keys = Array.from({ length: KEYS }, (_, k) => ({
+    const keys = Array.from({ length: keysEach }, (_, k) => ({
       ref: ref(`key-${k + 1}`),
       user: users[k % users.length],
     }));
