@@ -13,6 +13,7 @@ import { ApiKeyGuard } from './controllers/api-key.guard.js';
 import { CountTokensController } from './controllers/count-tokens.controller.js';
 import { ModelsController } from './controllers/models.controller.js';
 import { QuotaController } from './controllers/quota.controller.js';
+import { IdempotencyStore } from './idempotency/idempotency-store.js';
 import { CLOCK, GATEWAY_CONFIG, QUOTA_ENGINE, TOKEN_COUNTER } from './injection-tokens.js';
 import { MeteredCalls } from './metered/metered-calls.js';
 import { registerMeteredRoutes } from './metered/metered-routes.plugin.js';
@@ -130,6 +131,7 @@ async function startParts(
     keeper,
     refusals,
     metrics,
+    idempotency: new IdempotencyStore(redis, logger),
   });
   metrics.gauges(platformMetrics.registry, {
     inFlight: () => calls.inFlight,

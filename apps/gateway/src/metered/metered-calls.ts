@@ -11,6 +11,7 @@ import { limitRefusal } from '../answers/limit-refusal.js';
 import { authenticate, modelFor, type Caller } from '../caller/caller.js';
 import type { GatewayConfig } from '../config.js';
 import type { GatewayMetrics } from '../observe/gateway-metrics.js';
+import { recordedBytesMax, type IdempotencyStore } from '../idempotency/idempotency-store.js';
 import type { RefusalLog } from '../observe/refusal-log.js';
 import { ClientStream } from '../relay/client-stream.js';
 import { DeliveredText } from '../relay/delivered-text.js';
@@ -57,6 +58,7 @@ export type MeteredCallsParts = {
   readonly keeper: LeaseKeeper;
   readonly refusals: RefusalLog;
   readonly metrics: GatewayMetrics;
+  readonly idempotency: IdempotencyStore;
 };
 
 /** One request on its way through. */
@@ -70,6 +72,7 @@ type Incoming = {
 
 type ReadCall = Incoming & {
   readonly caller: Caller;
+  readonly bytes: Buffer;
   readonly body: JsonObject;
   readonly asked: AskedCall;
   readonly tags: Readonly<Record<string, string>>;
@@ -134,7 +137,7 @@ export class MeteredCalls {
       const call = await this.read(incoming, caller);
       known = { policy: caller.policy, model: call.asked.model };
       modelFor(caller.policy, call.asked.model, incoming.route);
-      await this.attempt(call);
+      await this.once(call);
     } catch (thrown) {
       const error = toWeirError(thrown);
       if (known !== null) this.recordRefusal(incoming, known.policy, known.model, error);
@@ -162,8 +165,33 @@ export class MeteredCalls {
     const { request, route } = incoming;
     requireJsonContent(request.headers);
     const tags = readTags(request.headers['x-weir-tags']);
-    const body = parseJsonObject(await readBody(request, this.parts.config.BODY_LIMIT_BYTES));
-    return { ...incoming, caller, body, asked: route.read(body), tags };
+    const bytes = await readBody(request, this.parts.config.BODY_LIMIT_BYTES);
+    const body = parseJsonObject(bytes);
+    return { ...incoming, caller, bytes, body, asked: route.read(body), tags };
+  }
+
+  /** Makes the call, or repeats the answer that it got before under the same idempotency key. */
+  private async once(call: ReadCall): Promise<void> {
+    const { request, route, client, caller, bytes } = call;
+    const key = request.headers['idempotency-key'];
+    if (key === undefined) return this.attempt(call);
+    const found = await this.parts.idempotency.claim(caller.policy, String(key), route.path, bytes);
+    if ('replay' in found) {
+      const { status, contentType, body } = found.replay;
+      client.answer(status, { 'content-type': contentType, 'idempotent-replayed': 'true' }, body);
+      return;
+    }
+    let isKept = false;
+    client.record((answer) => {
+      isKept = true;
+      return found.claim.keep(answer);
+    }, recordedBytesMax);
+    try {
+      await this.attempt(call);
+    } finally {
+      // Nothing good was answered, hence nothing charged: the caller may try again under the same key.
+      if (!isKept) await found.claim.forget();
+    }
   }
 
   /** Tries the model's upstreams until one begins to answer. Each attempt has a lease and an event of its own. */
@@ -250,7 +278,7 @@ export class MeteredCalls {
     this.cuts.add(cut);
     if (this.isStopping) cut();
     // Whole answers are fetched to the end all the same: the upstream bills them in full.
-    if (call.asked.streamed && upstream.onClientGone === 'abort') {
+    if (call.asked.streamed && upstream.onClientGone === 'abort' && !call.client.isRecorded) {
       call.client.onLeave(cut);
     }
     try {

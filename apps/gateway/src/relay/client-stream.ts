@@ -1,10 +1,15 @@
 import type { ServerResponse } from 'node:http';
+import type { RecordedAnswer } from '../idempotency/idempotency-store.js';
+
+/** Told of an answer before its last byte is sent; null when it was longer than what is recorded. */
+export type AnswerRecorder = (answer: RecordedAnswer | null) => Promise<void>;
 
 /** The caller's side of an answer: written with back-pressure, and watched for the caller's leaving. */
 export class ClientStream {
   private left = false;
   private readonly leaveListeners: (() => void)[] = [];
   private lastWriteMs: number;
+  private recording: Recording | null = null;
 
   constructor(
     private readonly response: ServerResponse,
@@ -26,6 +31,16 @@ export class ClientStream {
     return this.left || (this.response.destroyed && !this.response.writableFinished);
   }
 
+  /** Whether the answer is of use although the caller has left. */
+  get isRecorded(): boolean {
+    return this.recording !== null;
+  }
+
+  /** Keeps a copy of a good answer, also of what the caller is no longer there to take. */
+  record(recorder: AnswerRecorder, bytesMax: number): void {
+    this.recording = new Recording(recorder, bytesMax);
+  }
+
   onLeave(listener: () => void): void {
     if (this.hasLeft) listener();
     else this.leaveListeners.push(listener);
@@ -33,6 +48,7 @@ export class ClientStream {
 
   /** Sends the head of a stream at once. */
   begin(status: number, headers: Readonly<Record<string, string>>): void {
+    this.recording?.begin(status, headers);
     if (this.hasLeft) return;
     this.response.writeHead(status, headers);
     this.response.flushHeaders();
@@ -40,16 +56,19 @@ export class ClientStream {
 
   /** Sends a whole answer, head and body in one write. */
   answer(status: number, headers: Readonly<Record<string, string>>, body: Buffer | string): void {
-    if (this.hasLeft) return;
-    this.response.writeHead(status, {
-      ...headers,
-      'content-length': String(Buffer.byteLength(body)),
+    this.recording?.begin(status, headers);
+    this.finish(body, () => {
+      this.response.writeHead(status, {
+        ...headers,
+        'content-length': String(Buffer.byteLength(body)),
+      });
+      this.response.end(body);
     });
-    this.response.end(body);
   }
 
   /** Writes, and resolves when the caller can take more. A caller that takes nothing for too long is cut off. */
-  async write(bytes: Buffer | string): Promise<void> {
+  async write(bytes: Buffer): Promise<void> {
+    this.recording?.add(bytes);
     if (this.hasLeft) return;
     this.lastWriteMs = this.now();
     if (this.response.write(bytes)) return;
@@ -78,9 +97,52 @@ export class ClientStream {
     this.response.write(': keep-alive\n\n');
   }
 
-  end(bytes?: Buffer | string): void {
-    if (this.hasLeft || this.response.writableEnded) return;
-    if (bytes === undefined) this.response.end();
-    else this.response.end(bytes);
+  end(bytes: Buffer | string = ''): void {
+    this.finish(bytes, () => {
+      if (bytes === '') this.response.end();
+      else this.response.end(bytes);
+    });
+  }
+
+  /** What is recorded is kept before the end goes out: the caller's next call must find it. */
+  private finish(lastBytes: Buffer | string, send: () => void): void {
+    const sendUnlessGone = (): void => {
+      if (!this.hasLeft && !this.response.writableEnded) send();
+    };
+    const kept = this.recording?.finish(lastBytes);
+    if (kept === undefined) sendUnlessGone();
+    else void kept.finally(sendUnlessGone);
+  }
+}
+
+/** A bounded copy of one answer. */
+class Recording {
+  private head: { status: number; contentType: string } | null = null;
+  private readonly pieces: Buffer[] = [];
+  private bytes = 0;
+  private isFinished = false;
+
+  constructor(
+    private readonly recorder: AnswerRecorder,
+    private readonly bytesMax: number,
+  ) {}
+
+  begin(status: number, headers: Readonly<Record<string, string>>): void {
+    this.head = { status, contentType: headers['content-type'] ?? 'application/octet-stream' };
+  }
+
+  add(piece: Buffer): void {
+    this.bytes += piece.length;
+    if (this.bytes <= this.bytesMax) this.pieces.push(piece);
+    else this.pieces.length = 0;
+  }
+
+  /** Hands a good answer over; undefined when there is none, or it was handed over before. */
+  finish(lastBytes: Buffer | string): Promise<void> | undefined {
+    if (this.isFinished || this.head === null || this.head.status !== 200) return undefined;
+    this.isFinished = true;
+    this.add(Buffer.from(lastBytes));
+    const isKept = this.bytes <= this.bytesMax;
+    return this.recorder(isKept ? { ...this.head, body: Buffer.concat(this.pieces) } : null);
   }
 }

@@ -50,8 +50,8 @@ export async function relayStream(relay: StreamRelay): Promise<void> {
   );
   let releaseDrain: () => void = () => undefined;
   client.onLeave(() => {
-    const granted =
-      relay.upstream.onClientGone === 'drain' ? drains.begin(() => body.destroy()) : null;
+    const reads = relay.upstream.onClientGone === 'drain' || client.isRecorded;
+    const granted = reads ? drains.begin(() => body.destroy()) : null;
     if (granted === null) body.destroy();
     else releaseDrain = granted;
   });
