@@ -351,6 +351,8 @@ export const en = {
     by: 'By {{grouping}}',
     groups: 'Groups: {{groups}}',
     other: 'Other ({{groups}})',
+    rest: 'Own and other',
+    nested: 'Each includes the departments below it',
     deletedMark: '(deleted)',
     total: 'Total',
     share: 'Share',

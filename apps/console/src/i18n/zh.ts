@@ -348,6 +348,8 @@ export const zh: typeof en = {
     by: '按{{grouping}}',
     groups: '共 {{groups}} 组',
     other: '其他（{{groups}}）',
+    rest: '直属及其他',
+    nested: '各部门均包含其下级部门',
     deletedMark: '（已删除）',
     total: '合计',
     share: '占比',

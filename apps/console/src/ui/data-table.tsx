@@ -62,6 +62,7 @@ export function DataTable<Row>({
     onSortingChange: setSorting,
     getRowId: rowId,
     enableSorting: sortable,
+    autoResetPageIndex: false,
     getCoreRowModel: getCoreRowModel(),
     getSortedRowModel: getSortedRowModel(),
   });

@@ -1,13 +1,12 @@
-import { keepPreviousData } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CircleCheck } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { api } from '../../api/client.js';
 import { liveMs } from '../../api/live.js';
 import type { Organisation } from '../../api/types.js';
 import { useMe } from '../../app/me.js';
-import { periodsOf, presetRange } from '../../format/dates.js';
+import { presetRange } from '../../format/dates.js';
 import { useFormat } from '../../format/use-format.js';
 import { cn } from '../../ui/cn.js';
 import { Count, Figure, Money } from '../../ui/figures.js';
@@ -17,12 +16,11 @@ import { ErrorState, Loading, State } from '../../ui/states.js';
 import { LimitMeter, LimitPercent } from '../limits/limit-meter.js';
 import { mainBar, nodesNear } from '../organisation/prepare-tree.js';
 import { LazyUsageChart } from '../usage/lazy-chart.js';
-import { prepareChart } from '../usage/prepare-chart.js';
+import { useUsageChart } from '../usage/use-usage-chart.js';
 
 /** From here on a node is listed, in basis points of its limit. */
 const nearPoints = 8_000;
 const nearMax = 8;
-const bookedMs = 10_000;
 
 export function OverviewPage() {
   const { t } = useTranslation();
@@ -143,23 +141,13 @@ function UsageByDay() {
   const [groupBy, setGroupBy] = useState<'department' | 'model'>('department');
   const [openedAtMs] = useState(() => Date.now());
   const range = presetRange('30d', openedAtMs, format.zone);
-  const usage = api.useQuery(
-    'get',
-    '/api/v1/usage',
-    { params: { query: { ...range, groupBy, granularity: 'day' as const } } },
-    { refetchInterval: bookedMs, placeholderData: keepPreviousData },
-  );
-  const chart = useMemo(
-    () =>
-      usage.data &&
-      prepareChart(
-        usage.data.rows,
-        'cost',
-        'day',
-        periodsOf({ from: range.from, to: range.to }, 'day', format.zone),
-      ),
-    [usage.data, range.from, range.to, format.zone],
-  );
+  const { chart, error, retry } = useUsageChart({
+    filter: range,
+    groupBy,
+    granularity: 'day',
+    metric: 'cost',
+    zone: format.zone,
+  });
   return (
     <Panel
       title={t('overview.byDay')}
@@ -184,8 +172,8 @@ function UsageByDay() {
         />
       }
     >
-      {usage.error && !usage.data ? (
-        <ErrorState error={usage.error} onRetry={() => void usage.refetch()} />
+      {error ? (
+        <ErrorState error={error} onRetry={retry} />
       ) : !chart ? (
         <Loading rows={7} />
       ) : chart.empty ? (

@@ -10,6 +10,7 @@ import {
   type TooltipContentProps,
 } from 'recharts';
 import { useFormat } from '../../format/use-format.js';
+import { restGroup } from './department-slices.js';
 import type { ChartPoint, ChartSeries, PreparedChart } from './prepare-chart.js';
 import type { UsageMetric } from './usage-search.js';
 
@@ -17,15 +18,20 @@ import type { UsageMetric } from './usage-search.js';
 const tooltipRowsMax = 9;
 
 export function seriesColour(series: ChartSeries, index: number): string {
-  return series.isOther ? 'var(--chart-other)' : `var(--chart-${(index % 8) + 1})`;
+  return series.isOther || series.groupId === restGroup
+    ? 'var(--chart-other)'
+    : `var(--chart-${(index % 8) + 1})`;
 }
 
 export function useSeriesName(): (series: ChartSeries) => string {
   const { t } = useTranslation();
   return (series) =>
-    series.isOther
-      ? t('usage.other', { groups: series.groups })
-      : (series.name ?? t('usage.allUsage')) + (series.deleted ? ` ${t('usage.deletedMark')}` : '');
+    series.groupId === restGroup
+      ? t('usage.rest')
+      : series.isOther
+        ? t('usage.other', { groups: series.groups })
+        : (series.name ?? t('usage.allUsage')) +
+          (series.deleted ? ` ${t('usage.deletedMark')}` : '');
 }
 
 /** Draws what {@link PreparedChart} says; it decides nothing. The table beneath has the same figures as text. */

@@ -2,20 +2,14 @@ import { keepPreviousData } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ColumnDef } from '@tanstack/react-table';
 import { FileDown, X } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { toast } from 'sonner';
 import { asApiError } from '../../api/api-error.js';
 import { api } from '../../api/client.js';
 import type { UsageGrouping, UsageReport, UsageRow } from '../../api/types.js';
 import { useDenied } from '../../app/me.js';
-import {
-  periodsOf,
-  presetRange,
-  rangePresets,
-  shiftDays,
-  type DateRange,
-} from '../../format/dates.js';
+import { presetRange, rangePresets, shiftDays, type DateRange } from '../../format/dates.js';
 import { compareText, percentText } from '../../format/decimal.js';
 import { useFormat } from '../../format/use-format.js';
 import { Badge } from '../../ui/badge.js';
@@ -34,12 +28,12 @@ import {
   isUnfinished,
 } from '../exports/export-progress.js';
 import { useDepartments } from '../members/user-dialog.js';
+import { departmentsAbove } from './department-slices.js';
 import { LazyUsageChart } from './lazy-chart.js';
-import { fittingGranularity, prepareChart, shareOf } from './prepare-chart.js';
+import { fittingGranularity, shareOf } from './prepare-chart.js';
+import { bookedMs, useUsageChart, type UsageFilter } from './use-usage-chart.js';
 import { usageMetrics, type UsageMetric, type UsageSearch } from './usage-search.js';
 
-/** Booked figures move with the ledger; this often they are read again. */
-const refreshMs = 10_000;
 const groupings = ['department', 'user', 'key', 'model', 'provider', 'none'] as const;
 const dayMs = 86_400_000;
 
@@ -87,30 +81,20 @@ export function UsagePage() {
     ...(search.keyId ? { keyId: search.keyId } : {}),
     ...(search.model ? { model: search.model } : {}),
   };
-  const options = { refetchInterval: refreshMs, placeholderData: keepPreviousData };
-  const series = api.useQuery(
-    'get',
-    '/api/v1/usage',
-    { params: { query: { ...filters, groupBy, granularity } } },
-    options,
-  );
+  const { chart, error, retry } = useUsageChart({
+    filter: filters,
+    groupBy,
+    granularity,
+    metric,
+    zone: format.zone,
+  });
   const groups = api.useQuery(
     'get',
     '/api/v1/usage',
     { params: { query: { ...filters, groupBy, granularity: 'none' as const } } },
-    options,
+    { refetchInterval: bookedMs, placeholderData: keepPreviousData },
   );
-  const chart = useMemo(
-    () =>
-      series.data &&
-      prepareChart(
-        series.data.rows,
-        metric,
-        granularity,
-        periodsOf({ from: range.from, to: range.to }, granularity, format.zone),
-      ),
-    [series.data, metric, granularity, range.from, range.to, format.zone],
-  );
+  const above = useDepartmentsAbove(groupBy === 'department' ? search.departmentId : undefined);
   const set = (change: Partial<UsageSearch>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true });
   const filtered = Boolean(search.departmentId || search.userId || search.keyId || search.model);
@@ -152,8 +136,8 @@ export function UsagePage() {
           />
         }
       >
-        {series.error && !series.data ? (
-          <ErrorState error={series.error} onRetry={() => void series.refetch()} />
+        {error ? (
+          <ErrorState error={error} onRetry={retry} />
         ) : !chart ? (
           <Loading rows={7} />
         ) : chart.empty ? (
@@ -165,7 +149,11 @@ export function UsagePage() {
       <Panel
         flush
         title={t('usage.by', { grouping: t(`grouping.${groupBy}`) })}
-        note={groups.data && t('usage.groups', { groups: groups.data.rows.length })}
+        note={
+          groupBy === 'department'
+            ? t('usage.nested')
+            : groups.data && t('usage.groups', { groups: groups.data.rows.length })
+        }
       >
         {groups.error && !groups.data ? (
           <ErrorState error={groups.error} onRetry={() => void groups.refetch()} />
@@ -176,6 +164,7 @@ export function UsagePage() {
         ) : (
           <GroupTable
             report={groups.data}
+            hidden={above}
             metric={metric}
             groupBy={groupBy}
             onDrill={(row) => {
@@ -437,13 +426,21 @@ function Totals({ report }: { report: UsageReport | undefined }) {
   );
 }
 
+/** A report for one department repeats it as each of those above; they are left out of the table. */
+function useDepartmentsAbove(focus: string | undefined): ReadonlySet<string> {
+  const { data } = api.useQuery('get', '/api/v1/organisation', {}, { staleTime: 30_000 });
+  return departmentsAbove(data?.nodes ?? [], focus ?? null);
+}
+
 function GroupTable({
   report,
+  hidden,
   metric,
   groupBy,
   onDrill,
 }: {
   report: UsageReport;
+  hidden: ReadonlySet<string>;
   metric: UsageMetric;
   groupBy: UsageGrouping;
   onDrill: (row: UsageRow) => void;
@@ -522,7 +519,7 @@ function GroupTable({
   return (
     <DataTable
       label={t('usage.by', { grouping: t(`grouping.${groupBy}`) })}
-      rows={report.rows}
+      rows={report.rows.filter(({ groupId }) => groupId === null || !hidden.has(groupId))}
       columns={columns}
       rowId={(row) => row.groupId ?? 'all'}
       sortable
@@ -556,18 +553,11 @@ function GroupTable({
   );
 }
 
-type Filter = DateRange & {
-  departmentId?: string;
-  userId?: string;
-  keyId?: string;
-  model?: string;
-};
-
 function ExportButton({
   filters,
   onStarted,
 }: {
-  filters: Filter;
+  filters: UsageFilter;
   onStarted: (id: string) => void;
 }) {
   const { t } = useTranslation();
