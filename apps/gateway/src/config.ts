@@ -23,6 +23,8 @@ export const gatewayConfigSchema = z.object({
   SHARD_COUNT: count.min(1).max(100).default(defaultShardCount),
   /** Longest wait for one Redis command. Too short: needless degraded mode; too long: callers wait on a dead Redis. */
   REDIS_COMMAND_TIMEOUT_MS: milliseconds.min(5).max(5_000).default(50),
+  /** Folder for what is settled while Redis is away. Not writable: the gateway does not start. Lost: so are those events. */
+  SPOOL_DIR: z.string().min(1).default('.weir/spool'),
   /** Opens the upstreams' sealed API keys. Must be the admin API's key; else calls fail with `upstream_error`. */
   WEIR_SECRET_KEY: z.string().describe('32 bytes in base64, as from: openssl rand -base64 32'),
   /** Where GET /v1/usage is forwarded to. Unset, that route answers 503. */

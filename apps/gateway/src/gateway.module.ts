@@ -1,13 +1,29 @@
+import { join } from 'node:path';
 import { Module, type DynamicModule } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { refusalStreamKey, systemClock, type Clock } from '@weir/domain';
+import {
+  newId,
+  refusalStreamKey,
+  systemClock,
+  type Clock,
+  type EnterpriseSettings,
+} from '@weir/domain';
 import { HealthChecks, LOGGER, Metrics, SecretBox, Shutdown, type Logger } from '@weir/platform';
-import { connectQuotaRedis, createRedisEngine, PolicyStore, type QuotaRedis } from '@weir/quota';
+import {
+  connectQuotaRedis,
+  createRedisEngine,
+  createResilientEngine,
+  EventSpool,
+  PolicyStore,
+  type QuotaRedis,
+} from '@weir/quota';
 import { createTokenCounter } from '@weir/tokens';
 import type { FastifyInstance } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import { Admission } from './admission/admission.js';
 import { BudgetOutlook } from './admission/budget-outlook.js';
 import { DenyCache } from './admission/deny-cache.js';
+import { LiveGateways } from './admission/live-gateways.js';
 import type { GatewayConfig } from './config.js';
 import { ApiKeyGuard } from './controllers/api-key.guard.js';
 import { CountTokensController } from './controllers/count-tokens.controller.js';
@@ -26,6 +42,7 @@ import { UpstreamClient } from './upstream/upstream-client.js';
 
 /** Refusals kept per shard, about; older ones go. */
 const refusalsKept = 100_000;
+const enterprisesMax = 10_000;
 
 /** Wires the gateway's parts by hand, in one place: who holds what, and in which order they close. */
 @Module({})
@@ -92,9 +109,22 @@ async function startParts(
     clock,
     logger,
   });
-  const engine = createRedisEngine(redis);
   const policies = new PolicyStore(redis);
   await policies.start();
+  const gatewayId = newId();
+  const gateways = new LiveGateways(redis, gatewayId, logger);
+  gateways.start();
+  // Of its own for each gateway on a machine; after a restart on the same port what was left there is booked.
+  const spoolName = config.PORT === 0 ? `gateway-${gatewayId}` : `gateway-${config.PORT}`;
+  const spool = await EventSpool.open({ directory: join(config.SPOOL_DIR, spoolName) });
+  const settings = new LRUCache<string, EnterpriseSettings>({ max: enterprisesMax });
+  const engine = createResilientEngine({
+    redis,
+    engine: createRedisEngine(redis),
+    settingsOf: (enterpriseId) => settings.get(enterpriseId),
+    liveGateways: () => gateways.count,
+    spool,
+  });
   const counter = createTokenCounter({
     onFailure: (error) => logger.warn({ err: error }, 'a token counting thread failed'),
   });
@@ -131,6 +161,7 @@ async function startParts(
     keeper,
     refusals,
     metrics,
+    noteCaller: ({ enterprise }) => settings.set(enterprise.id, enterprise.settings),
     idempotency: new IdempotencyStore(redis, logger),
   });
   metrics.gauges(platformMetrics.registry, {
@@ -139,14 +170,26 @@ async function startParts(
     unsettled: () => settler.pending,
     drains: () => calls.drains.size,
     localDenials: () => denials.hits,
+    gateways: () => gateways.count,
+    exposure: () => engine.exposure(),
   });
   keeper.start();
+  health.register(
+    'limits',
+    () => (engine.degraded ? { degraded: 'limits are not shared' } : undefined),
+    {
+      critical: false,
+    },
+  );
   health.register('redis', async () => void (await redis.client.ping()), { critical: false });
   // Steps of a phase run in reverse order of registration.
   shutdown.onClose('drain', 'refusals', () => refusals.flush());
   shutdown.onClose('drain', 'settlements', () => settler.flush());
   shutdown.onClose('drain', 'calls', () => calls.stop());
   shutdown.onClose('disconnect', 'redis', () => redis.close());
+  shutdown.onClose('disconnect', 'spool', () => spool.close());
+  shutdown.onClose('disconnect', 'engine', () => engine.close());
+  shutdown.onClose('disconnect', 'sign-off', () => gateways.stop());
   shutdown.onClose('disconnect', 'policies', () => policies.stop());
   shutdown.onClose('disconnect', 'leases', () => keeper.stop());
   shutdown.onClose('disconnect', 'upstreams', () => upstreams.close());

@@ -34,7 +34,11 @@ export function dialectOfUrl(url: string): Dialect {
 export function errorBody(error: WeirError, requestId: string, dialect: Dialect): JsonObject {
   const own = error.details['weir'];
   const weir = { request_id: requestId, ...(typeof own === 'object' ? own : {}) };
-  const message = error.message;
+  // What went wrong between the gateway and its store is for the log.
+  const message =
+    error.code === 'quota_unavailable' && 'script' in error.details
+      ? 'The limits cannot be checked at the moment. Try again in a second.'
+      : error.message;
   if (dialect === 'anthropic') {
     const type = anthropicTypes[error.httpStatus] ?? 'api_error';
     return {
@@ -61,6 +65,9 @@ export function errorHeaders(error: WeirError): Record<string, string> {
   const extra = error.details['headers'];
   if (typeof extra === 'object' && extra !== null) {
     for (const [name, value] of Object.entries(extra)) headers[name] = String(value);
+  }
+  if (error.code === 'quota_unavailable' || error.code === 'unavailable') {
+    headers['retry-after'] ??= '1';
   }
   if (error.httpStatus === 401) headers['www-authenticate'] = 'Bearer';
   return headers;

@@ -59,6 +59,8 @@ export type MeteredCallsParts = {
   readonly refusals: RefusalLog;
   readonly metrics: GatewayMetrics;
   readonly idempotency: IdempotencyStore;
+  /** Told of each caller's policy: what to do without the store has to be known before it is gone. */
+  readonly noteCaller: (policy: CallerPolicy) => void;
 };
 
 /** One request on its way through. */
@@ -133,6 +135,7 @@ export class MeteredCalls {
         this.parts.clock,
       );
       known = { policy: caller.policy, model: '' };
+      this.parts.noteCaller(caller.policy);
       this.parts.admission.refuseEarly(caller);
       const call = await this.read(incoming, caller);
       known = { policy: caller.policy, model: call.asked.model };

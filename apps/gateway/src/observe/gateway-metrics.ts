@@ -1,6 +1,7 @@
 import type { RefusalEvent } from '@weir/domain';
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
+import type { Exposure } from '@weir/quota';
 import type { CallEnd, Charge, LiveCall } from '../settlement/live-call.js';
 
 /** The gateway's own figures, beside those of the platform. Labels are bounded: routes, outcomes and codes only. */
@@ -87,6 +88,8 @@ export class GatewayMetrics {
       unsettled: () => number;
       drains: () => number;
       localDenials: () => number;
+      gateways: () => number;
+      exposure: () => Exposure;
     },
   ): void {
     const gauge = (name: string, help: string, value: () => number): void => {
@@ -106,6 +109,20 @@ export class GatewayMetrics {
       'weir_local_denials',
       'Calls refused since the start without asking the store.',
       read.localDenials,
+    );
+    gauge('weir_gateways', 'Gateways that share the limits, this one included.', read.gateways);
+    gauge(
+      'weir_exposure_worst_case_nano',
+      'The most money that all gateways may admit while Redis is away; -1 where an enterprise chose no bound.',
+      () => Number(read.exposure().worstCaseNano ?? -1n),
+    );
+    gauge('weir_exposure_admitted_nano', 'Money admitted here since Redis went away.', () =>
+      Number(read.exposure().admittedNano),
+    );
+    gauge(
+      'weir_spooled_settlements',
+      'Settlements on this disk that are not booked yet.',
+      () => read.exposure().spooled,
     );
     gauge(
       'weir_drains_running',

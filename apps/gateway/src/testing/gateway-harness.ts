@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import {
   limitFromDocument,
@@ -49,7 +52,7 @@ type ProviderModule = {
 const providerKey = 'demo-provider-key';
 
 /** Tests fail rather than skip where Redis is missing: nothing here means anything without it. */
-function redisUrl(): string {
+export function redisUrl(): string {
   // eslint-disable-next-line no-restricted-syntax -- tests are told by the launcher where their services are
   const url = process.env['WEIR_TEST_REDIS_URL'];
   if (url === undefined || url === '') {
@@ -72,11 +75,13 @@ export class GatewayHarness {
     private readonly secretBox: SecretBox,
     private readonly app: NestFastifyApplication,
     private readonly provider: ListeningProvider,
+    private readonly spoolDir: string,
   ) {}
 
   static async start(settings: Partial<GatewayConfig> = {}): Promise<GatewayHarness> {
     const logger = createLogger({ name: 'test', level: 'error' });
     const prefix = `gw-${randomBytes(6).toString('hex')}`;
+    const spoolDir = await mkdtemp(join(tmpdir(), 'weir-spool-'));
     const secretKey = randomBytes(32).toString('base64');
     const redis = connectQuotaRedis({
       url: redisUrl(),
@@ -102,6 +107,7 @@ export class GatewayHarness {
         UPSTREAM_ALLOW_PRIVATE: 'true',
         PORT: '0',
         SHUTDOWN_GRACE_MS: '2000',
+        SPOOL_DIR: spoolDir,
       }),
       ...settings,
     };
@@ -119,6 +125,7 @@ export class GatewayHarness {
       SecretBox.fromSetting(secretKey),
       app,
       provider.server,
+      spoolDir,
     );
   }
 
@@ -133,6 +140,7 @@ export class GatewayHarness {
     const keys = await this.redis.client.keys(`${this.prefix}:*`);
     if (keys.length > 0) await this.redis.client.del(...keys);
     await this.redis.close();
+    await rm(this.spoolDir, { recursive: true, force: true });
   }
 
   /** An upstream at the demo provider with its key sealed. */

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { limit } from '../testing/documents.js';
+import { GatewayHarness, redisUrl, until } from '../testing/gateway-harness.js';
+import { TcpProxy } from '../testing/tcp-proxy.js';
+
+let proxy: TcpProxy;
+let harness: GatewayHarness;
+beforeAll(async () => {
+  const { hostname, port } = new URL(redisUrl());
+  proxy = await TcpProxy.start({ host: hostname, port: Number(port === '' ? 6_379 : port) });
+  harness = await GatewayHarness.start({
+    REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
+    REDIS_COMMAND_TIMEOUT_MS: 100,
+  });
+});
+afterAll(async () => {
+  proxy.pass();
+  await harness.close();
+  await proxy.close();
+});
+
+async function readiness(): Promise<string> {
+  const response = await fetch(`${harness.url}/readyz`);
+  return ((await response.json()) as { status: string }).status;
+}
+
+describe.each(['refuse', 'swallow'] as const)('with Redis away (%s)', (way) => {
+  it('goes on within its share, says so, and books every call once Redis is back', async () => {
+    const world = await harness.publish({
+      limits: { department: [limit('tokens', 'month', '1000000')] },
+    });
+    const first = await harness.chat(world, { max_tokens: 50 });
+    await first.arrayBuffer();
+    expect(first.status).toBe(200);
+
+    proxy[way]();
+    let degraded = 0;
+    let served = 1;
+    for (let call = 0; call < 12; call += 1) {
+      const begun = performance.now();
+      const response = await harness.chat(world, { max_tokens: 50, stream: call % 2 === 0 });
+      await response.text();
+      expect(response.status).toBe(200);
+      served += 1;
+      if (response.headers.get('x-weir-degraded') === 'true') degraded += 1;
+      // Two timeouts at most: while the circuit is still closed, and for the end that waits 20 ms.
+      expect(performance.now() - begun).toBeLessThan(600);
+    }
+    expect(degraded).toBeGreaterThan(5);
+    expect(await readiness()).toBe('degraded');
+
+    proxy.pass();
+    await until(
+      async () => (await readiness()) === 'ready',
+      'the gateway to share its limits again',
+    );
+    const events = await until(async () => {
+      const found = await harness.events(world);
+      return found.length >= served ? found : null;
+    }, 'what was spooled to be booked');
+    expect(new Set(events.map(({ id }) => id)).size).toBe(served);
+    const total = events.reduce((sum, { data }) => sum + BigInt(data.costNano), 0n);
+    for (const { month, inFlight } of await harness.peek(world)) {
+      expect(month.costNano).toBe(total);
+      expect(inFlight).toBe(0);
+    }
+  }, 30_000);
+
+  it('refuses calls of an enterprise that chose to be closed, with 503 and a time to come back', async () => {
+    const world = await harness.publish({ settings: { degradedMode: 'closed' } });
+    await (await harness.chat(world)).arrayBuffer();
+    proxy[way]();
+    const response = await harness.chat(world);
+    expect(response.status).toBe(503);
+    expect(((await response.json()) as { error: { code: string } }).error.code).toBe(
+      'quota_unavailable',
+    );
+    expect(response.headers.get('retry-after')).toBe('1');
+    proxy.pass();
+    await until(
+      async () => (await readiness()) === 'ready',
+      'the gateway to share its limits again',
+    );
+  }, 30_000);
+});
