@@ -7,6 +7,7 @@ import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { newId, shardOf, usageEventOf } from '../../libs/domain/dist/index.js';
 import { connectQuotaRedis, createRedisEngine, EpochKeeper } from '../../libs/quota/dist/index.js';
 import { logMachine, withServices } from './lib/bench-services.mjs';
+import { seededRandom } from './lib/figures.mjs';
 
 const CALLERS = [1, 32, 128];
 const LEVELS = [4, 8];
@@ -226,7 +227,7 @@ class EngineBench {
   }
 
   async stream(tenant, seed) {
-    const random = randomFrom(seed);
+    const random = seededRandom(seed);
     const call = callOf(tenant, PROMPT_TOKENS, FIRST_RESERVE_TOKENS);
     const result = await this.engine.admit(call);
     if (result.outcome !== 'admitted') return;
@@ -417,17 +418,6 @@ function settlementOf({ draft }, lease, input = 100, output = 250) {
 function expectOutcome(result, outcome) {
   if (result.outcome !== outcome) throw new Error(`expected ${outcome}, got ${result.outcome}`);
   return result;
-}
-
-/** A small repeatable generator (mulberry32). */
-function randomFrom(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
 
 function table(log, rows, getPerS) {

@@ -51,7 +51,9 @@ export class EpochKeeper {
       }
       const token = newId();
       const { epochLock } = this.redis.keys(shard);
-      if (await this.redis.client.set(epochLock, token, 'PX', lockMs, 'NX')) {
+      if (
+        await this.redis.withinTimeout(this.redis.client.set(epochLock, token, 'PX', lockMs, 'NX'))
+      ) {
         const epoch = await this.rebuild(shard, token);
         if (epoch !== null) return { epoch, created: true };
       } else if (this.redis.clock.now() > deadline) {
@@ -85,12 +87,12 @@ export class EpochKeeper {
     const fence = await this.redis.fence(shard);
     const condition = await this.conditionOf(shard, fence);
     if (condition === 'sound') {
-      await this.redis.client.del(keys.epochLock);
+      await this.redis.withinTimeout(this.redis.client.del(keys.epochLock));
       return fence.epoch;
     }
     let counted = { epoch: fence.epoch, seq: fence.seq };
     if (condition === 'lost') {
-      await this.redis.client.del(keys.epoch);
+      await this.redis.withinTimeout(this.redis.client.del(keys.epoch));
       await this.wipe(shard);
       counted = (await this.options.loadLedgerState(shard)) ?? { epoch: '', seq: 0 };
       await writeSeeds(this.redis, shard, await this.options.loadSeeds(shard));

@@ -1,7 +1,8 @@
 import { isCalendarWindow, type Limit, type SlidingWindow, WeirError } from '@weir/domain';
-import { type AdmissionPlan, type PlannedCheck, planAdmission } from './admission-plan.js';
+import type { AdmissionPlan, PlannedCheck } from './admission-plan.js';
 import { slidingShapes } from './counter-fields.js';
 import { ShardKeys } from './keys.js';
+import { PlanCache } from './plan-cache.js';
 import type {
   Actual,
   AdmitCall,
@@ -57,6 +58,7 @@ export class LocalEngine implements QuotaEngine {
   private readonly slots = new Map<string, number>();
   private readonly spent = new Map<string, bigint>();
   private readonly rings = new Map<string, Ring>();
+  private readonly plans = new PlanCache();
   private sweptAtMs = 0;
 
   constructor(private readonly options: LocalEngineOptions) {}
@@ -71,13 +73,8 @@ export class LocalEngine implements QuotaEngine {
     this.sweep(now);
     const known = this.leases.get(call.leaseId);
     if (known) return this.answer(known, [], now);
-    const plan = planAdmission(
-      new ShardKeys('local', call.shard),
-      call.path,
-      call.timeZone,
-      call.model,
-      now,
-    );
+    const { path, timeZone, model, shard } = call;
+    const plan = this.plans.get(new ShardKeys('local', shard), path, timeZone, model, now);
     const numbered: { check: number; violation: Violation }[] = [];
     plan.checks.forEach((check, index) => {
       const violation = this.violationBy(call, check, now);

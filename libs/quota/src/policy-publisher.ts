@@ -54,7 +54,9 @@ export class PolicyPublisher {
   /** The version in force, or null when the enterprise was never published. */
   async version(enterpriseId: string): Promise<number | null> {
     const keys = this.redis.keys(shardOf(enterpriseId, this.redis.shardCount));
-    const version = await this.redis.client.hget(keys.scope(enterpriseId), 'v');
+    const version = await this.redis.withinTimeout(
+      this.redis.client.hget(keys.scope(enterpriseId), 'v'),
+    );
     return version === null ? null : Number(version);
   }
 

@@ -121,7 +121,9 @@ export class PolicyStore {
     try {
       for (const enterpriseId of this.enterprises.keys()) {
         const keys = this.redis.keys(shardOf(enterpriseId, this.redis.shardCount));
-        const version = await this.redis.client.hget(keys.scope(enterpriseId), 'v');
+        const version = await this.redis.withinTimeout(
+          this.redis.client.hget(keys.scope(enterpriseId), 'v'),
+        );
         if (version !== null) this.versions.set(enterpriseId, Number(version));
       }
     } catch (error) {
@@ -147,7 +149,9 @@ export class PolicyStore {
   private async readKey(keySha256: string): Promise<KeyDocument | null> {
     let text: string | null;
     try {
-      text = await this.redis.client.get(keyDocumentKey(this.redis.prefix, keySha256));
+      text = await this.redis.withinTimeout(
+        this.redis.client.get(keyDocumentKey(this.redis.prefix, keySha256)),
+      );
     } catch (error) {
       throw new WeirError(
         'quota_unavailable',

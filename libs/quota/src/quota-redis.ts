@@ -41,6 +41,8 @@ export type Fence = {
 };
 
 const reconfirmMs = 250;
+/** A timer that comes this late says that this process was busy. */
+const timerSlackMs = 5;
 
 const silent: QuotaLogger = { warn: () => undefined, error: () => undefined };
 
@@ -185,16 +187,40 @@ export class QuotaRedis {
     const script = this.scripts[name];
     const rest = [keys.length, ...keys, ...args];
     try {
-      return (await this.client.callBuffer('EVALSHA', script.sha, ...rest)) as ScriptReply;
+      return (await this.withinTimeout(
+        this.client.callBuffer('EVALSHA', script.sha, ...rest),
+      )) as ScriptReply;
     } catch (error) {
       if (!isNoScript(error)) throw unavailable(name, error);
     }
     try {
       // Redis was restarted or its scripts flushed. EVAL runs and caches; the failed EVALSHA had run nothing.
-      return (await this.client.callBuffer('EVAL', script.source, ...rest)) as ScriptReply;
+      return (await this.withinTimeout(
+        this.client.callBuffer('EVAL', script.source, ...rest),
+      )) as ScriptReply;
     } catch (error) {
       throw unavailable(name, error);
     }
+  }
+
+  /**
+   * Gives up on a reply after the command timeout. ioredis' own timeout is not used: in a process that was busy itself,
+   * timers are due before what came meanwhile is read, and a burst of calls would look like a dead Redis. So the time
+   * that the timer came late is granted once more, and the socket is read before giving up.
+   */
+  withinTimeout<T>(reply: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        setImmediate(() => reject(new Error(`timed out after ${this.commandTimeoutMs} ms`)));
+      };
+      const dueMs = performance.now() + this.commandTimeoutMs;
+      let timer = setTimeout(() => {
+        const lateMs = performance.now() - dueMs;
+        if (lateMs < timerSlackMs) giveUp();
+        else timer = setTimeout(giveUp, Math.min(lateMs, this.commandTimeoutMs));
+      }, this.commandTimeoutMs);
+      reply.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
   }
 
   /** What the shard says of itself. */
@@ -278,7 +304,6 @@ export class QuotaRedis {
       // A script that was sent may have run: it is never sent again on our behalf.
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
-      ...(subscriber ? {} : { commandTimeout: this.commandTimeoutMs }),
     };
     const backoff = (attempt: number): number =>
       Math.min(1_000, 50 * 2 ** Math.min(attempt, 5)) * (0.75 + Math.random() / 2);

@@ -1,11 +1,4 @@
-import {
-  newId,
-  noTokens,
-  type PolicyScope,
-  type UnnumberedUsageEvent,
-  usageEventOf,
-  WeirError,
-} from '@weir/domain';
+import { newId, noTokens, type UnnumberedUsageEvent, usageEventOf, WeirError } from '@weir/domain';
 import { LRUCache } from 'lru-cache';
 import { type AdmissionPlan, planAdmission } from './admission-plan.js';
 import { calendarField } from './counter-fields.js';
@@ -14,6 +7,7 @@ import { safeId } from './keys.js';
 import { fromLimbs, limbsOf, limbsOfCount, packDoubles, unpackDoubles } from './limbs.js';
 import { packList } from './msgpack.js';
 import { planPeek, readPeek } from './peek.js';
+import { PlanCache } from './plan-cache.js';
 import type {
   Actual,
   AdmitCall,
@@ -37,9 +31,6 @@ export const tombstoneMs = 86_400_000;
 /** Calls in flight whose plan is kept for `extend`; beyond it the oldest are forgotten and can no longer extend. */
 const maxCallsInFlight = 200_000;
 
-/** Plans kept per path: models × zones. A path object lives as long as its policy. */
-const maxPlansPerPath = 64;
-
 /** The engine on Redis: one round trip and one script per operation. */
 export function createRedisEngine(redis: QuotaRedis): RedisEngine {
   return new RedisEngine(redis);
@@ -47,7 +38,7 @@ export function createRedisEngine(redis: QuotaRedis): RedisEngine {
 
 /** {@link QuotaEngine} on Redis, and what the resilient engine needs beside it. */
 export class RedisEngine implements QuotaEngine {
-  private readonly plans = new WeakMap<readonly PolicyScope[], Map<string, AdmissionPlan>>();
+  private readonly plans = new PlanCache();
   private readonly inFlight = new LRUCache<string, AdmissionPlan>({ max: maxCallsInFlight });
 
   private readonly recent = new RecentSettlements();
@@ -72,7 +63,8 @@ export class RedisEngine implements QuotaEngine {
     const draft = JSON.stringify(call.draft);
     const leaseKey = keys.lease(call.leaseId);
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      const plan = this.planOf(call.shard, call.path, call.timeZone, call.model);
+      const { path, timeZone, model } = call;
+      const plan = this.plans.get(keys, path, timeZone, model, this.redis.storeNow());
       const { reply, epoch } = await this.redis
         .runFenced(
           'admit',
@@ -469,27 +461,6 @@ export class RedisEngine implements QuotaEngine {
           : narrowestFirst(plan, readPassed(plan, call.reserve, numbers, 4, passedCount, nowMs)),
       degraded: false,
     };
-  }
-
-  private planOf(
-    shard: number,
-    path: readonly PolicyScope[],
-    timeZone: string,
-    model: string,
-  ): AdmissionPlan {
-    const now = this.redis.storeNow();
-    let plans = this.plans.get(path);
-    if (!plans) {
-      plans = new Map();
-      this.plans.set(path, plans);
-    }
-    const name = `${timeZone} ${model}`;
-    const known = plans.get(name);
-    if (known && known.validFromMs <= now && now < known.validUntilMs) return known;
-    const plan = planAdmission(this.redis.keys(shard), path, timeZone, model, now);
-    if (plans.size >= maxPlansPerPath) plans.clear();
-    plans.set(name, plan);
-    return plan;
   }
 
   /** An admit without an answer may still run: the void goes after it on the same connection. */

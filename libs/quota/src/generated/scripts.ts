@@ -312,8 +312,18 @@ end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local ring = ring_open(value, width, n, now)
   local index = math.floor(at / width)
+  local present = math.floor(now / width)
+  local _, last, total = struct.unpack('<ddd', value)
+  if present <= last and last - present <= n then
+    if index > last or last - index > n then
+      return value
+    end
+    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+    local back = math.min(count, amount)
+    return ring_patch(value, index, n, total - back, count - back)
+  end
+  local ring = ring_open(value, width, n, now)
   if index <= ring[2] and ring[2] - index <= n then
     local slot = 4 + index % (n + 1)
     local back = math.min(ring[slot], amount)
@@ -925,8 +935,18 @@ end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local ring = ring_open(value, width, n, now)
   local index = math.floor(at / width)
+  local present = math.floor(now / width)
+  local _, last, total = struct.unpack('<ddd', value)
+  if present <= last and last - present <= n then
+    if index > last or last - index > n then
+      return value
+    end
+    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+    local back = math.min(count, amount)
+    return ring_patch(value, index, n, total - back, count - back)
+  end
+  local ring = ring_open(value, width, n, now)
   if index <= ring[2] and ring[2] - index <= n then
     local slot = 4 + index % (n + 1)
     local back = math.min(ring[slot], amount)
@@ -1556,8 +1576,18 @@ end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local ring = ring_open(value, width, n, now)
   local index = math.floor(at / width)
+  local present = math.floor(now / width)
+  local _, last, total = struct.unpack('<ddd', value)
+  if present <= last and last - present <= n then
+    if index > last or last - index > n then
+      return value
+    end
+    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+    local back = math.min(count, amount)
+    return ring_patch(value, index, n, total - back, count - back)
+  end
+  local ring = ring_open(value, width, n, now)
   if index <= ring[2] and ring[2] - index <= n then
     local slot = 4 + index % (n + 1)
     local back = math.min(ring[slot], amount)
@@ -1912,8 +1942,18 @@ end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local ring = ring_open(value, width, n, now)
   local index = math.floor(at / width)
+  local present = math.floor(now / width)
+  local _, last, total = struct.unpack('<ddd', value)
+  if present <= last and last - present <= n then
+    if index > last or last - index > n then
+      return value
+    end
+    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+    local back = math.min(count, amount)
+    return ring_patch(value, index, n, total - back, count - back)
+  end
+  local ring = ring_open(value, width, n, now)
   if index <= ring[2] and ring[2] - index <= n then
     local slot = 4 + index % (n + 1)
     local back = math.min(ring[slot], amount)
