@@ -35,7 +35,7 @@ export class Changes {
       { enterpriseId, actor: { id: userId, name }, requestId: by.requestId, at },
       (tx, record) => work(tx, record, at),
     );
-    await this.publication.publish(enterpriseId);
+    await this.publication.publishNow(enterpriseId);
     return result;
   }
 }

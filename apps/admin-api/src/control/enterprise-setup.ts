@@ -83,7 +83,7 @@ export class EnterpriseSetup {
         ],
       });
     });
-    await this.publication.publish(id);
+    await this.publication.publishNow(id);
     return actor;
   }
 }

@@ -46,15 +46,21 @@ export class PolicyPublication implements OnApplicationBootstrap {
     });
   }
 
-  /** Publishes the enterprise's outstanding changes. A failure is not the caller's: the change is stored, and tried again. */
-  async publish(enterpriseId: string): Promise<boolean> {
+  /**
+   * Publishes the enterprise's outstanding changes. A failure is not the caller's: the change is stored and tried again.
+   * While it fails only the rounds try: a Redis that does not answer must not make every editor wait for it.
+   */
+  async publishNow(enterpriseId: string): Promise<void> {
+    if (!this.failing.has(enterpriseId)) await this.attempt(enterpriseId);
+  }
+
+  private async attempt(enterpriseId: string): Promise<void> {
     try {
       const nowMs = this.clock.now();
       await publishPolicies(this.database.prisma, this.publisher, enterpriseId, { nowMs });
       if (this.failing.delete(enterpriseId)) {
         this.logger.info({ enterprise_id: enterpriseId }, 'policy changes are in force again');
       }
-      return true;
     } catch (error) {
       if (!this.failing.has(enterpriseId)) {
         this.logger.warn(
@@ -63,7 +69,6 @@ export class PolicyPublication implements OnApplicationBootstrap {
         );
       }
       this.failing.add(enterpriseId);
-      return false;
     }
   }
 
@@ -77,7 +82,9 @@ export class PolicyPublication implements OnApplicationBootstrap {
     const { prisma } = this.database;
     try {
       const pending = await enterprisesWithPendingPolicies(prisma, enterprisesPerRound);
-      for (const enterpriseId of pending) await this.publish(enterpriseId);
+      for (const enterpriseId of new Set([...pending, ...this.failing])) {
+        await this.attempt(enterpriseId);
+      }
       const some = await prisma.enterprise.findMany({
         where: { id: { gt: this.lastChecked }, policyVersion: { gt: 0 } },
         orderBy: { id: 'asc' },

@@ -126,7 +126,7 @@ export async function publishPolicies(
       // Version 0: nothing of this enterprise was ever published, so there is nothing to add a change to.
       const everything =
         options.all === true || published === 0n || pending.length > incrementalChangesMax;
-      if (everything) await sink.republish(await loadPolicyDocuments(tx, enterpriseId, nowMs));
+      if (everything) await publishEverything(tx, sink, enterpriseId, nowMs);
       else await publishChanges(tx, sink, enterpriseId, pending, nowMs);
       const newest = everything ? await newestSequence(tx, enterpriseId) : pending.at(-1)?.sequence;
       await tx.$executeRaw`
@@ -135,6 +135,23 @@ export async function publishPolicies(
     },
     { maxWait: lockWaitMs, timeout: transactionMs },
   );
+}
+
+async function publishEverything(
+  tx: Prisma.TransactionClient,
+  sink: PolicySink,
+  enterpriseId: string,
+  nowMs: number,
+): Promise<void> {
+  await sink.republish(await loadPolicyDocuments(tx, enterpriseId, nowMs));
+  // A key's document stands by itself, so that replacing the others does not remove it. An old snapshot of Redis, or a
+  // deletion that was not published yet, would leave a deleted key working.
+  const deleted = await tx.apiKey.findMany({
+    where: { enterpriseId, status: 'deleted' },
+    select: { sha256: true },
+  });
+  if (deleted.length === 0) return;
+  await sink.publish(enterpriseId, { removedKeySha256s: deleted.map((key) => key.sha256) });
 }
 
 async function newestSequence(
