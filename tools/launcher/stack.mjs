@@ -79,6 +79,7 @@ export async function startStack({
 }) {
   const logDir = join(stateDir, 'logs');
   const exportDir = join(stateDir, 'exports');
+  const spoolDir = join(stateDir, 'spool');
   mkdirSync(logDir, { recursive: true });
   // As root, PostgreSQL runs as another user and must get through; what is secret in here is 0600.
   if (process.getuid?.() === 0) chmodSync(stateDir, 0o711);
@@ -180,6 +181,7 @@ export async function startStack({
       manageApp('gateway', nameOf('gateway', index), port, {
         ...common,
         ADMIN_API_URL: adminApiUrl,
+        SPOOL_DIR: spoolDir,
         // The demo provider is on this machine, where the gateway otherwise sends nothing.
         UPSTREAM_ALLOW_PRIVATE: 'true',
         ...appEnv.gateway,
