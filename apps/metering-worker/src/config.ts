@@ -51,6 +51,10 @@ export const workerConfigSchema = z.object({
     .default(''),
   /** Partitions of the usage topic when it is made: how many ledger workers can share the work. */
   KAFKA_PARTITIONS: count.min(1).max(256).default(6),
+  /** How long a ledger worker may be silent before its partitions go to another one. Short: needless rebalances; long: a dead one's partitions wait. At least the broker's group.min.session.timeout.ms (6000). */
+  KAFKA_SESSION_TIMEOUT_MS: milliseconds.min(6_000).max(300_000).default(15_000),
+  /** How long a relay may hold entries of the outbox before another one takes them over. Shorter than a delivery takes: events travel twice, and are booked once. */
+  RELAY_CLAIM_IDLE_MS: milliseconds.min(1_000).max(600_000).default(15_000),
   /** How long Kafka keeps events: how long the ledger may be away without loss. */
   KAFKA_RETENTION_HOURS: count
     .min(1)

@@ -67,7 +67,12 @@ export function startWorker(config: WorkerConfig, surroundings: WorkerSurroundin
   const broker =
     config.KAFKA_BROKERS.length === 0
       ? null
-      : connectKafka({ brokers: config.KAFKA_BROKERS, clientId: 'weir-worker', logger });
+      : connectKafka({
+          brokers: config.KAFKA_BROKERS,
+          clientId: 'weir-worker',
+          sessionTimeoutMs: config.KAFKA_SESSION_TIMEOUT_MS,
+          logger,
+        });
   if (broker === null) logger.info('no Kafka is configured: the ledger reads the outbox directly');
   else shutdown.onClose('disconnect', 'kafka', () => broker.close());
 
@@ -77,6 +82,7 @@ export function startWorker(config: WorkerConfig, surroundings: WorkerSurroundin
     shardCount: config.SHARD_COUNT,
     logger,
     batchMax: config.LEDGER_SLICE_MAX,
+    claimIdleMs: config.RELAY_CLAIM_IDLE_MS,
     onDelivered: (count) => workerMetrics.relayed.inc(count),
   };
   const booking = new Booking(books, clock, logger, workerMetrics, topicsOf(config).deadLetters);
