@@ -1,0 +1,119 @@
+// `npm run bench -- smoke`: the whole of Weir on this machine, and calls through the gateway beside the
+// same calls to the upstream itself. A first look: `bench -- gateway` measures the gateway alone, and with care.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startStack } from '../launcher/stack.mjs';
+import { closedLoop, paced } from './lib/load.mjs';
+
+const CONNECTIONS = 32;
+const WARM_UP_MS = 4_000;
+const PHASES = 4;
+/** Policies travel from the admin API to the gateway within two seconds. */
+const IN_FORCE_MS = 10_000;
+
+/**
+ * @param {{ seconds: number, log: (line: string) => void }} options
+ */
+export async function run({ seconds, log }) {
+  const stateDir = mkdtempSync(join(tmpdir(), 'weir-smoke-'));
+  const stack = await startStack({ stateDir, log, kafka: 'off', isThrowaway: true });
+  try {
+    const secret = await makeKey(stack);
+    const call = (/** @type {string} */ origin, /** @type {string} */ key) => ({
+      origin,
+      path: '/v1/chat/completions',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'demo-small',
+        max_tokens: 100,
+        messages: [{ role: 'user', content: 'Explain in plain words why rivers meander.' }],
+      }),
+    });
+    const direct = call(stack.urls.demoProvider, stack.env.DEMO_API_KEY ?? '');
+    const gateway = call(stack.urls.gateway, secret);
+    await untilServed(gateway);
+
+    const ms = (seconds * 1_000) / PHASES;
+    await closedLoop(direct, { connections: CONNECTIONS, ms: WARM_UP_MS });
+    await closedLoop(gateway, { connections: CONNECTIONS, ms: WARM_UP_MS });
+    const directMost = await closedLoop(direct, { connections: CONNECTIONS, ms });
+    const gatewayMost = await closedLoop(gateway, { connections: CONNECTIONS, ms });
+    log(`at half of the gateway's ${Math.round(gatewayMost.perSecond)} calls/s`);
+    const perSecond = gatewayMost.perSecond / 2;
+    const directHalf = await paced(direct, { perSecond, ms });
+    const gatewayHalf = await paced(gateway, { perSecond, ms });
+
+    const failures = [directMost, gatewayMost, directHalf, gatewayHalf].reduce(
+      (sum, each) => sum + each.failures,
+      0,
+    );
+    if (failures > 0) log(`${failures} calls failed`);
+    return {
+      ok: failures === 0,
+      calls_per_s: Math.round(gatewayMost.perSecond),
+      direct_calls_per_s: Math.round(directMost.perSecond),
+      added_p50_ms: rounded(gatewayHalf.p50_ms - directHalf.p50_ms),
+      added_p99_ms: rounded(gatewayHalf.p99_ms - directHalf.p99_ms),
+    };
+  } finally {
+    await stack.stop();
+    rmSync(stateDir, { recursive: true, force: true });
+  }
+}
+
+/**
+ * A key in a department of its own, made as an administrator would: the demo's departments have limits that a benchmark
+ * would only measure.
+ * @param {import('../launcher/stack.mjs').Stack} stack
+ * @returns {Promise<string>} its secret
+ */
+async function makeKey(stack) {
+  const { email, password } = stack.demo.console;
+  let cookie = '';
+  let csrfToken = '';
+  const post = async (/** @type {string} */ path, /** @type {object} */ body) => {
+    const response = await fetch(`${stack.urls.adminApi}/api/v1${path}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        cookie,
+        'x-csrf-token': csrfToken,
+        origin: stack.urls.adminApi,
+      },
+      body: JSON.stringify(body),
+    });
+    const answer = await response.json();
+    if (!response.ok)
+      throw new Error(`${path} answered ${response.status}: ${JSON.stringify(answer)}`);
+    cookie ||= response.headers
+      .getSetCookie()
+      .map((each) => each.split(';', 1)[0])
+      .join('; ');
+    return answer;
+  };
+  csrfToken = (await post('/auth/sign-in', { email, password })).csrfToken;
+  const department = await post('/departments', { name: 'Benchmark' });
+  const user = await post('/users', { departmentId: department.id, kind: 'service', name: 'Load' });
+  return (await post('/keys', { userId: user.id, name: 'load' })).secret;
+}
+
+/** @param {{ origin: string, path: string, headers: Record<string, string>, body: string }} target */
+async function untilServed({ origin, path, headers, body }) {
+  const deadline = performance.now() + IN_FORCE_MS;
+  for (;;) {
+    const response = await fetch(origin + path, { method: 'POST', headers, body });
+    const text = await response.text();
+    if (response.status === 200) return;
+    if (performance.now() > deadline) {
+      throw new Error(`the new key was not served in time: ${response.status} ${text}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** @param {number} ms */
+function rounded(ms) {
+  return Number(ms.toFixed(2));
+}
