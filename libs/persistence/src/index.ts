@@ -15,6 +15,7 @@ export {
 export {
   enterprisesWithPendingPolicies,
   inControlChange,
+  markPoliciesLost,
   publishPolicies,
   type ChangeContext,
   type PolicySink,

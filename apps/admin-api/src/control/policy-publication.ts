@@ -1,6 +1,11 @@
 import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { Clock } from '@weir/domain';
-import { enterprisesWithPendingPolicies, publishPolicies, type Database } from '@weir/persistence';
+import {
+  enterprisesWithPendingPolicies,
+  markPoliciesLost,
+  publishPolicies,
+  type Database,
+} from '@weir/persistence';
 import { InjectLogger, Shutdown, type Logger } from '@weir/platform';
 import type { PolicyPublisher } from '@weir/quota';
 import { CLOCK, DATABASE, POLICY_PUBLISHER } from '../tokens.js';
@@ -105,9 +110,7 @@ export class PolicyPublication implements OnApplicationBootstrap {
   private async restoreIfLost(enterpriseId: string): Promise<void> {
     if ((await this.publisher.version(enterpriseId)) !== null) return;
     this.logger.warn({ enterprise_id: enterpriseId }, 'Redis has no policies: writing all again');
-    await publishPolicies(this.database.prisma, this.publisher, enterpriseId, {
-      all: true,
-      nowMs: this.clock.now(),
-    });
+    await markPoliciesLost(this.database.prisma, enterpriseId);
+    await this.attempt(enterpriseId);
   }
 }

@@ -143,15 +143,16 @@ async function publishEverything(
   enterpriseId: string,
   nowMs: number,
 ): Promise<void> {
-  await sink.republish(await loadPolicyDocuments(tx, enterpriseId, nowMs));
   // A key's document stands by itself, so that replacing the others does not remove it. An old snapshot of Redis, or a
-  // deletion that was not published yet, would leave a deleted key working.
+  // deletion that was not published yet, would leave a deleted key working: those go first.
   const deleted = await tx.apiKey.findMany({
     where: { enterpriseId, status: 'deleted' },
     select: { sha256: true },
   });
-  if (deleted.length === 0) return;
-  await sink.publish(enterpriseId, { removedKeySha256s: deleted.map((key) => key.sha256) });
+  if (deleted.length > 0) {
+    await sink.publish(enterpriseId, { removedKeySha256s: deleted.map((key) => key.sha256) });
+  }
+  await sink.republish(await loadPolicyDocuments(tx, enterpriseId, nowMs));
 }
 
 async function newestSequence(
@@ -217,6 +218,14 @@ async function publishChanges(
     keys: built.keys,
     removedKeySha256s: removedKeys.map((key) => key.sha256),
   });
+}
+
+/**
+ * Notes that Redis has lost the enterprise's documents: all of them are outstanding until they are published again, also
+ * when this process dies meanwhile.
+ */
+export async function markPoliciesLost(db: PrismaClient, enterpriseId: string): Promise<void> {
+  await db.$executeRaw`UPDATE enterprise SET policy_version = 0 WHERE id = ${enterpriseId}::uuid`;
 }
 
 /** Enterprises with committed changes that are not in Redis yet; at most `limit`. */
