@@ -17,8 +17,8 @@ export function projectTestConfig(name: string): UserWorkspaceConfig {
         },
       }),
     ],
-    resolve: { conditions: ['weir-source', 'node', 'import', 'default'] },
-    ssr: { resolve: { conditions: ['weir-source', 'node', 'import', 'default'] } },
+    resolve: { conditions: ['weir-source', 'node'] },
+    ssr: { resolve: { conditions: ['weir-source', 'node'] } },
     test: {
       name,
       include: ['src/**/*.spec.ts', 'test/**/*.spec.ts'],

@@ -13,6 +13,7 @@ import {
   waitFor,
 } from '@weir/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { replay, startsOf } from './replay.js';
 import { openHarness, shardCount, type WorkerHarness } from './testing/worker-harness.js';
 
 const brokers = kafkaBrokersOrNull();
@@ -265,6 +266,25 @@ describe.skipIf(brokers === null)('the usage topic', () => {
     harness = await openHarness(await testServices(), brokers ?? []);
   });
 
+  it('is read again from the offsets that a person names, and from nowhere that they did not mean', () => {
+    expect(startsOf([])).toEqual(new Map());
+    expect(startsOf(['--from', '3:1200', '--from', '0:0'])).toEqual(
+      new Map([
+        [3, 1200n],
+        [0, 0n],
+      ]),
+    );
+    for (const args of [
+      ['--from'],
+      ['--from', '3'],
+      ['--from', '3:-1'],
+      ['--frm', '3:1'],
+      ['3:1'],
+    ]) {
+      expect(startsOf(args)).toBeNull();
+    }
+  });
+
   it('can be read again from any offset: nothing changes', async () => {
     harness.start();
     const settled = events(200);
@@ -272,17 +292,18 @@ describe.skipIf(brokers === null)('the usage topic', () => {
     await waitFor('all booked', async () => (await rowCount()) === 200);
     const broker = connectKafka({ brokers: brokers ?? [], clientId: 'replay', logger: silent });
     const ledger = new UsageLedger(harness.database.pool);
-    let read = 0;
-    await broker.readAgain({
-      topic: usageTopic(),
-      from: new Map(),
-      sliceMax: 50,
-      handle: async ({ topic, partition, records }) => {
-        read += records.length;
-        await ledger.bookSlice({ topic, partition, records, order: 'unfenced' });
-      },
+    const again = (from: ReadonlyMap<number, bigint>) =>
+      replay(broker, ledger, { topic: usageTopic(), from, sliceMax: 50 });
+    expect(await again(new Map())).toEqual({
+      read: 200,
+      booked: 0,
+      repeated: 200,
+      conflicts: 0,
+      deadLetters: 0,
     });
-    expect(read).toBe(200);
+    const ends = await broker.offsetsOf(usageTopic());
+    const last = new Map(ends.map(({ partition, high }) => [partition, high - 1n]));
+    expect(await again(last)).toMatchObject({ read: ends.length, booked: 0 });
     expect(await books()).toEqual(booksOf(settled));
     await broker.close();
   });
