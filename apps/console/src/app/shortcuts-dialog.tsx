@@ -3,7 +3,7 @@ import { Dialog } from '../ui/dialog.js';
 import { pages } from './nav.js';
 
 const general = [
-  ['⌘K / Ctrl K', 'palette'],
+  ['⌘K', 'palette'],
   ['/', 'search'],
   ['?', 'help'],
   ['Esc', 'close'],
@@ -39,7 +39,7 @@ function Row({ keys, text }: { keys: readonly string[]; text: string }) {
         {keys.map((key) => (
           <kbd
             key={key}
-            className="rounded border border-line-strong bg-sunken px-1.5 py-px font-sans text-2xs"
+            className="rounded border border-line-strong bg-sunken px-1.5 py-px font-sans text-2xs whitespace-nowrap"
           >
             {key}
           </kbd>

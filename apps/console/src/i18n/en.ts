@@ -32,7 +32,7 @@ export const en = {
   language: { en: 'English', zh: '中文' },
   theme: { light: 'Light', dark: 'Dark', system: 'System' },
   shortcut: {
-    palette: 'Jump to a page or node',
+    palette: 'Jump anywhere (or Ctrl K)',
     search: 'Search on this page',
     help: 'This list',
     close: 'Close',

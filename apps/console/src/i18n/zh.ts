@@ -34,7 +34,7 @@ export const zh: typeof en = {
   language: { en: 'English', zh: '中文' },
   theme: { light: '浅色', dark: '深色', system: '跟随系统' },
   shortcut: {
-    palette: '跳转到页面或节点',
+    palette: '跳转（或 Ctrl K）',
     search: '在本页搜索',
     help: '显示此列表',
     close: '关闭',

@@ -85,7 +85,7 @@ export function DataTable<Row>({
       className="overflow-auto"
       style={{ maxHeight }}
       tabIndex={0}
-      role="region"
+      role="group"
       aria-label={label}
     >
       <table className="w-full border-separate border-spacing-0 text-left">

@@ -22,13 +22,16 @@ type Open =
   | { kind: 'model' }
   | { kind: 'price'; row: ModelRow };
 
+/** A planned price comes into force while the page is open. */
+const refreshMs = 15_000;
+
 /** What can be called, at what price, and where it is served. */
 export function ModelsPage() {
   const { t } = useTranslation();
   const format = useFormat();
   const denied = useDenied()('models.write');
   const upstreams = api.useQuery('get', '/api/v1/upstreams', {});
-  const models = api.useQuery('get', '/api/v1/models', {});
+  const models = api.useQuery('get', '/api/v1/models', {}, { refetchInterval: refreshMs });
   const [open, setOpen] = useState<Open | null>(null);
   const close = () => setOpen(null);
   const noUpstream = upstreams.data?.items.length === 0 ? t('models.upstreamFirst') : null;
@@ -107,6 +110,7 @@ export function ModelsPage() {
                 key={row.id}
                 row={row}
                 upstreams={upstreams.data?.items ?? []}
+                now={models.dataUpdatedAt}
                 denied={denied}
                 onPrice={() => setOpen({ kind: 'price', row })}
               />
@@ -170,18 +174,20 @@ function UpstreamLine({
 function ModelLine({
   row,
   upstreams,
+  now,
   denied,
   onPrice,
 }: {
   row: ModelRow;
   upstreams: readonly UpstreamRow[];
+  /** When the row was read: which of its prices is in force is told as of then. */
+  now: number;
   denied: string | null;
   onPrice: () => void;
 }) {
   const { t } = useTranslation();
   const format = useFormat();
   const [history, setHistory] = useState(false);
-  const [now] = useState(() => Date.now());
   const price = currentPrice(row.prices, now);
   const patch = api.useMutation('patch', '/api/v1/models/{id}', {
     onError: (error) => toast.error(t(`error.${asApiError(error).code}`)),

@@ -53,11 +53,12 @@ export function UpstreamDialog({ row, onClose }: { row: UpstreamRow | null; onCl
     } else {
       patch.mutate({
         params: { path: { id: row.id }, header: ifMatch(row.version) },
+        // Only what was changed: an address that was allowed when it was set may not be allowed anew.
         body: {
-          name,
-          baseUrl,
-          onClientGone,
-          enabled: enabled === 'yes',
+          ...(name !== row.name ? { name } : {}),
+          ...(baseUrl !== row.baseUrl ? { baseUrl } : {}),
+          ...(onClientGone !== row.onClientGone ? { onClientGone } : {}),
+          ...((enabled === 'yes') !== row.enabled ? { enabled: enabled === 'yes' } : {}),
           ...(apiKey === '' ? {} : { apiKey }),
         },
       });

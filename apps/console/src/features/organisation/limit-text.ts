@@ -7,7 +7,7 @@ import { pressure, type LimitBar } from './prepare-tree.js';
 export function barPercent(t: TFunction, bar: LimitBar): string {
   const { used, reserved } = bar.limit;
   if (bar.blocked) return t('limit.blocked');
-  if (used === null || reserved === null) return t('limit.unknownUse');
+  if (used === null || reserved === null) return t('state.none');
   return percentText(pressure(bar), scaled(used) + scaled(reserved) === 0n);
 }
 

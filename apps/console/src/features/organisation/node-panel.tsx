@@ -61,7 +61,7 @@ export function NodePanel({ id, onClose, onSelect, onEdit }: Props) {
       <div
         className="min-h-0 flex-1 overflow-y-auto"
         tabIndex={0}
-        role="region"
+        role="group"
         aria-label={t('org.panel')}
       >
         {node.data ? (

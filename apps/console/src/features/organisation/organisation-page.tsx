@@ -38,7 +38,7 @@ export function OrganisationPage() {
   );
 
   return (
-    <>
+    <div className="flex h-[calc(100dvh-4.5rem)] min-h-[32rem] flex-col gap-4 lg:h-[calc(100dvh-5.5rem)]">
       <PageHeader
         title={t('page.organisation')}
         note={
@@ -70,7 +70,7 @@ export function OrganisationPage() {
           {t('org.notLive')}
         </p>
       )}
-      <div className="flex h-[calc(100dvh-7.75rem)] min-h-96 items-stretch gap-4 max-lg:h-[calc(100dvh-7rem)]">
+      <div className="flex min-h-0 flex-1 items-stretch gap-4">
         <Panel flush className="flex-1">
           {data ? (
             <OrganisationTree
@@ -119,6 +119,6 @@ export function OrganisationPage() {
           />
         </PanelBoundary>
       )}
-    </>
+    </div>
   );
 }

@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { Building2, ChevronRight, Landmark, User, UserCog } from 'lucide-react';
-import { useId, useRef, useState, type KeyboardEvent } from 'react';
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from 'react';
 import { useTranslation } from 'react-i18next';
 import { useFormat } from '../../format/use-format.js';
 import { percentText } from '../../format/decimal.js';
@@ -59,6 +59,11 @@ export function OrganisationTree({
     initialRect: { width: 800, height: 800 },
     initialOffset: () => Math.max(0, (activeIndex - leadRows) * heightPx),
   });
+
+  // External system: the list's scroll position. What a search finds is read from its beginning.
+  useEffect(() => {
+    if (search !== '') scroller.current?.scrollTo({ top: 0 });
+  }, [search]);
 
   const toggle = (row: TreeRow, open: boolean) =>
     setToggled((before) => new Map(before).set(row.entry.node.id, open));
