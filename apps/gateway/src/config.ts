@@ -31,6 +31,8 @@ export const gatewayConfigSchema = z.object({
   ADMIN_API_URL: z.url().optional(),
   /** Whether upstreams may have private addresses (10/8, 192.168/16, loopback ...). True lets an admin reach your internal network through the gateway. */
   UPSTREAM_ALLOW_PRIVATE: z.stringbool().default(false),
+  /** Whether the number of calls at an upstream follows its time to the first token. Off: only UPSTREAM_CONNECTIONS_MAX bounds it. */
+  ADAPTIVE_CONCURRENCY: z.stringbool().default(false),
   /** Connections per upstream. Too few: calls wait for one; each costs a file descriptor here and there. */
   UPSTREAM_CONNECTIONS_MAX: count.min(1).max(10_000).default(512),
   /** Calls in flight in this process; more are answered 503. Bounds memory. */

@@ -38,6 +38,7 @@ import { RefusalLog, type RefusalSink } from './observe/refusal-log.js';
 import { meteredRoutes } from './routes/index.js';
 import { LeaseKeeper } from './settlement/lease-keeper.js';
 import { Settler } from './settlement/settler.js';
+import { AdaptiveLimits } from './upstream/adaptive-limits.js';
 import { UpstreamClient } from './upstream/upstream-client.js';
 
 /** Refusals kept per shard, about; older ones go. */
@@ -139,11 +140,13 @@ async function startParts(
     secretBox: SecretBox.fromSetting(config.WEIR_SECRET_KEY),
   });
   const denials = new DenyCache();
+  const adaptive = new AdaptiveLimits(config.ADAPTIVE_CONCURRENCY);
   const admission = new Admission(
     engine,
     policies,
     new BudgetOutlook(engine),
     denials,
+    adaptive,
     clock,
     logger,
     Math.random,
@@ -156,6 +159,7 @@ async function startParts(
     policies,
     counter,
     admission,
+    adaptive,
     upstreams,
     settler,
     keeper,

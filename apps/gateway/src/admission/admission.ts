@@ -21,6 +21,7 @@ import { limitRefusal } from '../answers/limit-refusal.js';
 import { modelFor, refreshed, type Caller } from '../caller/caller.js';
 import { callerNames } from '../observe/refusal-log.js';
 import type { AskedCall, MeteredRoute } from '../routes/metered-route.js';
+import { busy, type AdaptiveLimits } from '../upstream/adaptive-limits.js';
 import { chooseUpstream, type Candidate } from '../upstream/choose-upstream.js';
 import type { BudgetOutlook } from './budget-outlook.js';
 import type { DenyCache } from './deny-cache.js';
@@ -74,6 +75,7 @@ export class Admission {
     private readonly policies: PolicyStore,
     private readonly outlook: BudgetOutlook,
     private readonly denials: DenyCache,
+    private readonly adaptive: AdaptiveLimits,
     private readonly clock: Clock,
     private readonly logger: Logger,
     private readonly random: () => number,
@@ -104,8 +106,15 @@ export class Admission {
       const { asked } = request;
       const model = modelFor(policy, asked.model, request.route);
       requireCapWithin(asked, model);
-      const candidate = chooseUpstream(policy, model, request.tried, this.random);
+      const candidate = chooseUpstream(
+        policy,
+        model,
+        request.tried,
+        (each) => this.adaptive.hasRoom(each),
+        this.random,
+      );
       if (candidate === null) return null;
+      if (candidate === 'busy') throw busy(model.alias);
       const price = this.priceOf(asked, model);
       const prompt = await request.countPrompt(candidate.upstreamModel);
       requirePromptWithin(prompt, model);

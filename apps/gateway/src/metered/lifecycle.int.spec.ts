@@ -102,6 +102,34 @@ describe('upstream routing', () => {
   });
 });
 
+describe('the adaptive guard', () => {
+  let harness: GatewayHarness;
+  beforeAll(async () => {
+    harness = await GatewayHarness.start({ ADAPTIVE_CONCURRENCY: true });
+  });
+  afterAll(() => harness.close());
+
+  it('keeps more calls than an upstream serves well away from it, without a reservation left behind', async () => {
+    const world = await harness.publish();
+    const ids = Array.from({ length: 60 }, () => newId());
+    const statuses = await Promise.all(
+      ids.map(async (requestId) => {
+        const response = await harness.chat(world, {}, { requestId, demo: 'headers_delay_ms=400' });
+        await response.arrayBuffer();
+        return response.status;
+      }),
+    );
+    const served = statuses.filter((status) => status === 200).length;
+    // It begins with 20; a few more may pass between the look and the call.
+    expect(served).toBeGreaterThanOrEqual(20);
+    expect(served).toBeLessThan(60);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(60 - served);
+    expect(await harness.bill(ids)).toHaveLength(served);
+    await expectNothingHeld(harness, world);
+    expect((await harness.chat(world)).status).toBe(200);
+  });
+});
+
 describe('streams over time', () => {
   let harness: GatewayHarness;
   beforeAll(async () => {

@@ -30,6 +30,7 @@ import type { AskedCall, MeteredRoute } from '../routes/metered-route.js';
 import type { LeaseKeeper } from '../settlement/lease-keeper.js';
 import { LiveCall } from '../settlement/live-call.js';
 import type { Settler } from '../settlement/settler.js';
+import type { AdaptiveLimits } from '../upstream/adaptive-limits.js';
 import { candidateKey } from '../upstream/choose-upstream.js';
 import {
   failureInBody,
@@ -53,6 +54,7 @@ export type MeteredCallsParts = {
   readonly policies: PolicyStore;
   readonly counter: TokenCounter;
   readonly admission: Admission;
+  readonly adaptive: AdaptiveLimits;
   readonly upstreams: UpstreamClient;
   readonly settler: Settler;
   readonly keeper: LeaseKeeper;
@@ -267,6 +269,9 @@ export class MeteredCalls {
   ): Promise<'answered' | { error: WeirError; retryable: boolean }> {
     const { settler, keeper, upstreams, counter, clock, metrics } = this.parts;
     const { upstream, upstreamModel } = admitted.candidate;
+    const { promptTokens } = admitted;
+    const sentMs = performance.now();
+    const guarded = this.parts.adaptive.begin(admitted.candidate);
     const live = new LiveCall(
       admitted.admitted.lease,
       admitted.caller.policy.enterprise.settings.leaseMs,
@@ -274,6 +279,11 @@ export class MeteredCalls {
       admitted.promptTokens,
       new DeliveredText(() => counter.outputCounter(upstreamModel)),
       clock,
+      // Of a whole answer the first token is the last one too: its time says nothing of the load.
+      call.asked.streamed
+        ? () =>
+            guarded.sample({ kind: 'first_token', ms: performance.now() - sentMs, promptTokens })
+        : undefined,
     );
     keeper.track(live);
     const stop = new AbortController();
@@ -285,7 +295,6 @@ export class MeteredCalls {
       call.client.onLeave(cut);
     }
     try {
-      const sentMs = performance.now();
       const answer = await upstreams.send(upstream, {
         path: call.route.upstreamPath,
         body: JSON.stringify(
@@ -301,6 +310,7 @@ export class MeteredCalls {
       });
       metrics.upstreamFirstByte(call.route.path, (performance.now() - sentMs) / 1_000);
       if (answer.status < 200 || answer.status > 299) {
+        if (answer.status === 429 || answer.status === 503) guarded.sample({ kind: 'overloaded' });
         return await this.refusedByUpstream(call, admitted, live, answer);
       }
       live.markAnswered();
@@ -318,11 +328,13 @@ export class MeteredCalls {
         throw new WeirError('unavailable', 'This gateway is shutting down. Try again.');
       }
       if (thrown instanceof UpstreamFailure) {
+        if (thrown.timedOut) guarded.sample({ kind: 'overloaded' });
         const retryable = thrown.phase !== 'body' && !call.client.hasLeft;
         return { error: upstreamFailureError(upstream, thrown), retryable };
       }
       throw thrown;
     } finally {
+      guarded.end();
       this.cuts.delete(cut);
     }
   }

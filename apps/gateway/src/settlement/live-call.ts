@@ -46,6 +46,7 @@ export class LiveCall {
     readonly promptTokens: number,
     readonly delivered: DeliveredText,
     private readonly clock: Clock,
+    private readonly onFirstToken?: () => void,
   ) {
     this.startedAtMs = clock.now();
   }
@@ -56,7 +57,9 @@ export class LiveCall {
   }
 
   markFirstToken(): void {
-    this.firstTokenAtMs ??= this.clock.now();
+    if (this.firstTokenAtMs !== null) return;
+    this.firstTokenAtMs = this.clock.now();
+    this.onFirstToken?.();
   }
 
   /** What the call has used so far, as far as can be seen from here: charged if this process should die. */

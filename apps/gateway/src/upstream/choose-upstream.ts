@@ -17,16 +17,18 @@ export function candidateKey(candidate: Candidate): string {
  * The next upstream to try: the lowest priority first, equal priorities drawn by weight. Weight 0 is served only when
  * nothing else of its priority is left.
  *
+ * @param hasRoom whether an upstream takes another call at the moment
  * @param random in [0, 1)
- * @returns null when every one was tried
+ * @returns null when every one was tried, `busy` when those that were not have no room
  * @throws WeirError `unavailable` when the model has no usable upstream at all
  */
 export function chooseUpstream(
   policy: CallerPolicy,
   model: ModelDocument,
   tried: ReadonlySet<string>,
+  hasRoom: (candidate: Candidate) => boolean,
   random: () => number,
-): Candidate | null {
+): Candidate | 'busy' | null {
   const usable = model.routes.flatMap((route) => {
     const upstream = policy.upstreams.get(route.upstreamId);
     if (upstream === undefined || !upstream.enabled || upstream.dialect !== model.dialect)
@@ -41,8 +43,10 @@ export function chooseUpstream(
   }
   const untried = usable.filter((candidate) => !tried.has(candidateKey(candidate)));
   if (untried.length === 0) return null;
-  const priority = Math.min(...untried.map(({ route }) => route.priority));
-  const equals = untried.filter(({ route }) => route.priority === priority);
+  const open = untried.filter(hasRoom);
+  if (open.length === 0) return 'busy';
+  const priority = Math.min(...open.map(({ route }) => route.priority));
+  const equals = open.filter(({ route }) => route.priority === priority);
   const total = equals.reduce((sum, { route }) => sum + route.weight, 0);
   let ticket = random() * total;
   for (const candidate of equals) {
