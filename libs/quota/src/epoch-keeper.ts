@@ -16,8 +16,11 @@ export type EpochKeeperOptions = {
   readonly republish: (shard: number) => Promise<void>;
 };
 
-/** A rebuild that takes longer is presumed dead and taken over. */
-const lockMs = 120_000;
+/** Whoever rebuilds a shard keeps saying so. One that says nothing for this long is presumed dead, and another takes over. */
+const lockMs = 10_000;
+const lockRenewMs = 3_000;
+/** How long a caller waits for another's rebuild before it gives up for now. */
+const waitMaxMs = 120_000;
 const lockPollMs = 100;
 const scanCount = 1_000;
 
@@ -42,7 +45,7 @@ export class EpochKeeper {
 
   /** Creates the shard's epoch where it is missing or not to be trusted. Idempotent; safe with several workers. */
   async ensure(shard: number): Promise<{ epoch: string; created: boolean }> {
-    const deadline = this.redis.clock.now() + 2 * lockMs;
+    const deadline = performance.now() + waitMaxMs;
     for (;;) {
       const fence = await this.redis.fence(shard);
       this.checkShardCount(shard, fence);
@@ -54,9 +57,9 @@ export class EpochKeeper {
       if (
         await this.redis.withinTimeout(this.redis.client.set(epochLock, token, 'PX', lockMs, 'NX'))
       ) {
-        const epoch = await this.rebuild(shard, token);
+        const epoch = await this.holding(epochLock, token, () => this.rebuild(shard, token));
         if (epoch !== null) return { epoch, created: true };
-      } else if (this.redis.clock.now() > deadline) {
+      } else if (performance.now() > deadline) {
         throw new WeirError('quota_unavailable', `shard ${shard} is being rebuilt for too long`);
       } else {
         await delay(lockPollMs);
@@ -64,9 +67,29 @@ export class EpochKeeper {
     }
   }
 
-  /** All shards; rejects when the installation was made with another shard count. */
+  /** All shards at once: one that cannot be rebuilt does not keep the others closed. Rejects with the first fault. */
   async ensureAll(): Promise<void> {
-    for (let shard = 0; shard < this.redis.shardCount; shard += 1) await this.ensure(shard);
+    const results = await Promise.allSettled(
+      Array.from({ length: this.redis.shardCount }, (_, shard) => this.ensure(shard)),
+    );
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  /** Keeps the lock while the work runs, and gives it up when the work ends, also with a fault. */
+  private async holding<T>(lock: string, token: string, work: () => Promise<T>): Promise<T> {
+    const hold = (ms: number): Promise<unknown> =>
+      this.redis.run('hold', [lock], [token, String(ms)]).catch((error: unknown) =>
+        // Not held any longer at worst: then `declare` refuses, and the rebuild begins again.
+        this.redis.logger.warn({ lock, error: String(error) }, 'a rebuild lock was not held'),
+      );
+    const renewal = setInterval(() => void hold(lockMs), lockRenewMs);
+    try {
+      return await work();
+    } finally {
+      clearInterval(renewal);
+      await hold(0);
+    }
   }
 
   private async conditionOf(shard: number, fence: Fence): Promise<Condition> {
@@ -86,10 +109,7 @@ export class EpochKeeper {
     // Looked at again under the lock: another worker may have just finished.
     const fence = await this.redis.fence(shard);
     const condition = await this.conditionOf(shard, fence);
-    if (condition === 'sound') {
-      await this.redis.withinTimeout(this.redis.client.del(keys.epochLock));
-      return fence.epoch;
-    }
+    if (condition === 'sound') return fence.epoch;
     let counted = { epoch: fence.epoch, seq: fence.seq };
     if (condition === 'lost') {
       await this.redis.withinTimeout(this.redis.client.del(keys.epoch));

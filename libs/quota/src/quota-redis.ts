@@ -74,6 +74,7 @@ export class QuotaRedis {
   private reconfirmTimer: NodeJS.Timeout | null = null;
   private storeOffsetMs = 0;
   private closed = false;
+  private isGathering = false;
 
   constructor(private readonly options: QuotaRedisOptions) {
     this.prefix = options.prefix ?? 'weir';
@@ -186,6 +187,7 @@ export class QuotaRedis {
   ): Promise<ScriptReply> {
     const script = this.scripts[name];
     const rest = [keys.length, ...keys, ...args];
+    this.gatherWrites();
     try {
       return (await this.withinTimeout(
         this.client.callBuffer('EVALSHA', script.sha, ...rest),
@@ -276,6 +278,22 @@ export class QuotaRedis {
       for (const listener of this.epochListeners) listener(shard, fence);
     }
     return fence.epoch;
+  }
+
+  /**
+   * Calls that are made in the same turn of the event loop leave in one write: answers come in bunches, and so do the
+   * calls that follow from them. Saves a system call for each, here and in Redis.
+   */
+  private gatherWrites(): void {
+    if (this.isGathering || this.client instanceof Cluster || this.client.status !== 'ready')
+      return;
+    const { stream } = this.client;
+    this.isGathering = true;
+    stream.cork();
+    process.nextTick(() => {
+      this.isGathering = false;
+      stream.uncork();
+    });
   }
 
   /** Looks after a reconnect, until done, whether the shards this process works with have new epochs. */

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DegradedMode } from '@weir/domain';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EpochKeeper } from './epoch-keeper.js';
@@ -24,8 +25,15 @@ import {
   tenant,
 } from './testbed/quota-testbed.js';
 
-/** What a call may take in all when Redis is frozen: the timeout of one command and what this machine needs besides. */
-const slackMs = 40;
+/** What deciding by itself may take beside the timeout of one command. */
+const slackMs = 20;
+
+/** How much later than asked a timer comes on this machine now: other suites and builds run beside this one. */
+async function latenessOf(ms: number): Promise<number> {
+  const began = performance.now();
+  await delay(ms);
+  return Math.max(0, performance.now() - began - ms);
+}
 
 describe('the engine with Redis away', () => {
   let server: OwnRedis;
@@ -116,8 +124,11 @@ describe('the engine with Redis away', () => {
     server.freeze();
     for (let call = 0; call < 3; call += 1) {
       const began = performance.now();
+      const late = latenessOf(50);
       expect((await admitted(engine, callOf(who))).degraded).toBe(true);
-      expect(performance.now() - began).toBeLessThan(50 + slackMs);
+      const tookMs = performance.now() - began;
+      // The engine grants a reply the time that its own timer came late, once more.
+      expect(tookMs).toBeLessThan(50 + slackMs + 2 * (await late));
     }
     expect(engine.degraded).toBe(true);
     const began = performance.now();

@@ -630,7 +630,7 @@ class HistoryRun {
   /** Invariant 2, sliding windows, from the calls themselves: what was admitted in the last W is within the amount. */
   private checkWindowsOf(caller: Tenant, model: string): void {
     if (!this.drawn.strict) return;
-    for (const scope of caller.path) {
+    for (const [depth, scope] of caller.path.entries()) {
       for (const each of scope.limits) {
         const { window, amount } = each;
         if (each.mode !== 'hard' || amount === null || window === null) continue;
@@ -641,9 +641,9 @@ class HistoryRun {
           const lease = this.leases[at]?.model;
           if (!lease || lease.reservedAt <= this.now - widthMs * parts) break;
           const counts =
-            lease.charged.some(({ scopeId }) => scopeId === scope.id) &&
-            (each.model === null || each.model === lease.call.model) &&
-            lease.state === 'reserved';
+            lease.state === 'reserved' &&
+            lease.call.path[depth]?.id === scope.id &&
+            (each.model === null || each.model === lease.call.model);
           if (counts) sum += BigInt(askOf(each, lease));
         }
         if (sum > amount)
@@ -687,10 +687,22 @@ class HistoryRun {
 
   private async readCounters(): Promise<Map<string, Record<string, Buffer>>> {
     const keys = this.bed.redis.keys(0);
-    const values = await Promise.all(
-      this.scopes.map((scope) => this.bed.redis.client.hgetallBuffer(keys.scope(scope.id))),
+    const reply = (await this.bed.redis.client.callBuffer(
+      'EVAL',
+      readAll,
+      this.scopes.length,
+      ...this.scopes.map((scope) => keys.scope(scope.id)),
+    )) as Buffer[][];
+    return new Map(
+      this.scopes.map((scope, index) => {
+        const fields: Record<string, Buffer> = {};
+        const flat = reply[index] ?? [];
+        for (let at = 0; at + 1 < flat.length; at += 2) {
+          fields[String(flat[at])] = flat[at + 1] ?? Buffer.alloc(0);
+        }
+        return [scope.id, fields];
+      }),
     );
-    return new Map(this.scopes.map((scope, index) => [scope.id, values[index] ?? {}]));
   }
 
   /** A chain of departments, one user per key under one of them. */
@@ -770,6 +782,14 @@ class HistoryRun {
     return pool[Math.floor(number / 10) % Math.max(1, pool.length)];
   }
 }
+
+/** All hashes at one instant, in one trip. */
+const readAll = `#!lua flags=no-writes
+local all = {}
+for i = 1, #KEYS do
+  all[i] = redis.call('HGETALL', KEYS[i])
+end
+return all`;
 
 function askOf(each: Limit, { call }: ModelLease): number {
   const { windowInputTokens, windowOutputTokens } = call.reserve;
