@@ -329,8 +329,9 @@ async function isAppReady(port) {
     const response = await fetch(`${urlOf(port)}/readyz`, {
       signal: AbortSignal.timeout(PROBE_MS),
     });
-    await response.arrayBuffer();
-    return response.status === 200;
+    // `degraded` is 200 too: it serves, but its limits are not shared or its counters not yet made.
+    const readiness = /** @type {{ status?: string }} */ (await response.json());
+    return response.status === 200 && readiness.status === 'ready';
   } catch {
     return false;
   }

@@ -29,7 +29,7 @@ type Usage = { rows: (Figures & { groupId: string })[]; totals: Figures };
 type QuotaView = {
   path: { name: string; limits: { metric: string; window: string; limit: string }[] }[];
 };
-type Bill = { totals: { calls: number; cost_pico: string } };
+type Bill = { total: { calls: number; cost_pico: string } };
 
 const prompts = [
   'Write two sentences about the river that our town is named after.',
@@ -205,7 +205,7 @@ test.describe('the main road', () => {
       counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
     await worker?.restart();
     expect(Object.fromEntries(counts)).toEqual({ admitted: 20, '429 insufficient_quota': 180 });
-    expect((await billOf(stack)).totals.calls - billBefore.totals.calls).toBe(20);
+    expect((await billOf(stack)).total.calls - billBefore.total.calls).toBe(20);
     expect(BigInt((await nodeOf(stack, engineering)).month.requests)).toBe(used + 20n);
   });
 
@@ -215,8 +215,8 @@ test.describe('the main road', () => {
     const bill = await billOf(stack);
     await expect(async () => {
       const usage = await stack.admin.get<Usage>(`/api/v1/usage?${thisMonth()}`);
-      expect(Number(usage.totals.requests)).toBe(bill.totals.calls);
-      expect(parseDecimal(usage.totals.cost, 12)).toBe(BigInt(bill.totals.cost_pico));
+      expect(Number(usage.totals.requests)).toBe(bill.total.calls);
+      expect(parseDecimal(usage.totals.cost, 12)).toBe(BigInt(bill.total.cost_pico));
     }).toPass({ timeout: 60_000, intervals: [250] });
 
     const books = await stack.admin.get<{
@@ -240,7 +240,7 @@ test.describe('the main road', () => {
     const root = await nodeOf(stack, stack.demo.enterpriseId);
     expect(root.month).toMatchObject({ reservedTokens: '0', inFlight: 0 });
     expect(parseNano(root.month.reservedCost)).toBe(0n);
-    expect(Number(root.month.requests)).toBe(bill.totals.calls);
+    expect(Number(root.month.requests)).toBe(bill.total.calls);
   });
 
   test('finance downloads the CSV: its total is the console’s and the ledger’s', async ({

@@ -112,8 +112,7 @@ export class EpochKeeper {
     if (condition === 'sound') return fence.epoch;
     let counted = { epoch: fence.epoch, seq: fence.seq };
     if (condition === 'lost') {
-      await this.redis.withinTimeout(this.redis.client.del(keys.epoch));
-      await this.wipe(shard);
+      if (!(await this.wipe(shard, token))) return null;
       counted = (await this.options.loadLedgerState(shard)) ?? { epoch: '', seq: 0 };
       await writeSeeds(this.redis, shard, await this.options.loadSeeds(shard));
       await this.options.republish(shard);
@@ -128,10 +127,13 @@ export class EpochKeeper {
     return Number(reply) === 1 ? epoch : null;
   }
 
-  private async wipe(shard: number): Promise<void> {
+  /** False when the lock was lost on the way. The epoch goes first: nothing is charged from then on. */
+  private async wipe(shard: number, token: string): Promise<boolean> {
     const { client, prefix } = this.redis;
     const keys = this.redis.keys(shard);
-    await client.unlink(keys.leases);
+    const unlink = async (names: readonly string[]): Promise<boolean> =>
+      Number(await this.redis.run('wipe', [keys.epochLock, ...names], [token])) === 1;
+    if (!(await unlink([keys.epoch, keys.leases]))) return false;
     const nodes = client instanceof Cluster ? client.nodes('master') : [client];
     for (const kind of ['scope', 'lease']) {
       const match = `${globEscape(`${prefix}:${shardTag(shard)}:${kind}:`)}*`;
@@ -140,10 +142,11 @@ export class EpochKeeper {
         do {
           const [next, found] = await node.scan(cursor, 'MATCH', match, 'COUNT', scanCount);
           cursor = next;
-          if (found.length > 0) await client.unlink(...found);
+          if (found.length > 0 && !(await unlink(found))) return false;
         } while (cursor !== '0');
       }
     }
+    return true;
   }
 
   private checkShardCount(shard: number, fence: Fence): void {

@@ -185,6 +185,39 @@ describe('epochs', () => {
     await admitted(engine, callOf(caller));
   });
 
+  it('gives the shard up when a rebuild fails, so that the next try begins at once', async () => {
+    const failing = keeper({ loadSeeds: () => Promise.reject(new Error('the books are away')) });
+    await expect(failing.ensure(0)).rejects.toThrow('the books are away');
+    expect(await redis.client.exists(redis.keys(0).epochLock)).toBe(0);
+    expect((await keeper().ensure(0)).created).toBe(true);
+  });
+
+  it('does not let one shard that cannot be rebuilt keep the others closed', async () => {
+    const two = await connect(2);
+    const republish = (shard: number): Promise<void> =>
+      shard === 0 ? Promise.reject(new Error('not this one')) : Promise.resolve();
+    await expect(keeper({ republish }, two).ensureAll()).rejects.toThrow('not this one');
+    expect((await two.fence(0)).epoch).toBe('');
+    expect((await two.fence(1)).epoch).not.toBe('');
+  });
+
+  it('keeps its hands off a shard that another has taken over meanwhile', async () => {
+    const { epochLock } = redis.keys(0);
+    const caller = inOneShard();
+    const declared: string[] = [];
+    const paused = keeper({
+      loadSeeds: async () => {
+        // As if this process had been stopped for longer than the lock lasts.
+        await redis.client.del(epochLock);
+        declared.push((await keeper().ensure(0)).epoch);
+        await admitted(engine, callOf(caller));
+        return [];
+      },
+    });
+    expect(await paused.ensure(0)).toEqual({ epoch: declared[0], created: false });
+    expect((await peek(engine, caller))[0]?.inFlight).toBe(1);
+  });
+
   it.each([
     { lost: 'nothing', emptied: false, lostBytes: 0 },
     { lost: 'the end of its file', emptied: false, lostBytes: 1_000_000 },

@@ -77,12 +77,18 @@ export class CounterKeeper {
 
   private async waitUntilDrained(shard: number): Promise<void> {
     const waited = AbortSignal.timeout(drainWaitMaxMs);
+    let fault: unknown;
     while (!waited.aborted) {
-      if (await this.sources.isDrained(shard)) return;
+      try {
+        if (await this.sources.isDrained(shard)) return;
+      } catch (error) {
+        // A broker that cannot say yet (a topic just made has no leader for a moment) has not said that nothing is left.
+        fault = error;
+      }
       await pause(drainPollMs, waited);
     }
     this.logger.warn(
-      { shard, waited_ms: drainWaitMaxMs },
+      { shard, waited_ms: drainWaitMaxMs, err: fault },
       'the counters are rebuilt although events are still on their way to the books: they will be short by these',
     );
   }
