@@ -87,3 +87,17 @@ export {
   type UsageRowsQuery,
   type UsageRowsSnapshot,
 } from './usage/usage-rows.js';
+export {
+  ProviderFileError,
+  providerFileDialects,
+  readProviderFile,
+  type ProviderFileDialect,
+  type ProviderLine,
+} from './provider-usage/provider-file.js';
+export {
+  importProviderFile,
+  matchProviderFile,
+  type MatchFigures,
+  type MatchItem,
+  type MatchReport,
+} from './provider-usage/provider-match.js';

@@ -35,7 +35,12 @@ export function testTenant(overrides: Partial<TestTenant> = {}): TestTenant {
 const testProvider: NamedRef = { id: '0199d000-0000-7000-8000-000000000001', name: 'demo' };
 const testPrice: UsageEventData['price'] = {
   id: '0199d000-0000-7000-8000-000000000002',
-  picoPerToken: { input: '2500000', cachedInput: '1250000', output: '10000000' },
+  picoPerToken: {
+    input: '2500000',
+    cachedInput: '1250000',
+    cacheWrite: '3125000',
+    output: '10000000',
+  },
   picoPerRequest: '0',
 };
 

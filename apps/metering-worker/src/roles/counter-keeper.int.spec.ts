@@ -75,7 +75,8 @@ beforeAll(async () => {
   engine = createRedisEngine(quota);
   harness.start({ REAP_INTERVAL_MS: '100' });
   await quota.ready();
-  await waitFor('the policies are published', () => versionOf());
+  // The policies come first, the epoch last.
+  await waitFor('the shard has its epoch', () => counters().then(() => true), 40_000);
 }, 60_000);
 afterAll(async () => {
   await quota.close();
