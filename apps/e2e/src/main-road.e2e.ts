@@ -71,8 +71,10 @@ const nodeOf = (stack: RunningStack, id: string) =>
 
 async function billOf(stack: RunningStack): Promise<Bill> {
   const response = await fetch(`${stack.urls.demoProvider}/demo/bill`, {
+    headers: { authorization: `Bearer ${stack.env.DEMO_API_KEY}` },
     signal: AbortSignal.timeout(5_000),
   });
+  if (response.status !== 200) throw new Error(`the bill answered ${response.status}`);
   return (await response.json()) as Bill;
 }
 
