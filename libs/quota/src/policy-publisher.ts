@@ -3,6 +3,7 @@ import {
   type KeyDocument,
   type NodeDocument,
   shardOf,
+  WeirError,
 } from '@weir/domain';
 import { keyDocumentKey, policyChannel } from './keys.js';
 import { writeSeeds } from './counter-seeds.js';
@@ -60,6 +61,16 @@ export class PolicyPublisher {
     return version === null ? null : Number(version);
   }
 
+  /** With another count the documents would be written where no gateway looks for them. */
+  private async checkShardCount(shard: number): Promise<void> {
+    const { shardCount } = await this.redis.fence(shard);
+    if (shardCount === null || shardCount === this.redis.shardCount) return;
+    throw new WeirError(
+      'internal',
+      `this installation has ${shardCount} shards, the configuration says ${this.redis.shardCount}`,
+    );
+  }
+
   private async write(
     enterpriseId: string,
     changes: PolicyChanges,
@@ -67,6 +78,7 @@ export class PolicyPublisher {
   ): Promise<number> {
     const { client, prefix } = this.redis;
     const keys = this.redis.keys(shardOf(enterpriseId, this.redis.shardCount));
+    await this.checkShardCount(keys.shard);
     for (const key of changes.keys ?? []) {
       if (key.enterpriseId !== enterpriseId) {
         throw new RangeError(`key ${key.id} belongs to another enterprise`);

@@ -81,6 +81,37 @@ describe.each(servers)('the policy store on $name', ({ variable, cluster }) => {
     await refused(bed.engine, call);
   });
 
+  it('counts for a new limit what the ledger has of its period, and never lowers a counter', async () => {
+    const documents = policyDocuments([
+      limit({ metric: 'requests', window: 'total', amount: 10 }),
+      limit({ metric: 'tokens', window: 'week', amount: 1_000, model: 'm' }),
+    ]);
+    await publisher.republish(documents);
+    const policy = await open().resolve(documents.sha256);
+    const key = policy?.path[3];
+    if (!policy || !key) throw new Error('the key does not resolve');
+    const caller = { enterpriseId: policy.enterprise.id, shard: policy.shard, path: policy.path };
+    const call = (version: number) => callOf(caller, { policyVersion: version });
+    const first = await admitted(bed.engine, call(policy.version));
+    expect(first.remaining.map(({ remaining }) => remaining)).toEqual([9n, 970n]);
+    const counted = { requests: 4n, inputTokens: 300n, outputTokens: 400n, costNano: 0n };
+    const seeds = [
+      { ...counted, scopeId: key.id, window: 'total' as const, periodId: 'total', model: null },
+      { ...counted, scopeId: key.id, window: 'week' as const, periodId: '2026-W46', model: 'm' },
+    ];
+    const version = await publisher.publish(caller.enterpriseId, { seeds });
+    const second = await admitted(bed.engine, call(version));
+    expect(second.remaining.map(({ remaining }) => remaining)).toEqual([4n, 240n]);
+    const lower = seeds.map((seed) => ({
+      ...seed,
+      requests: 1n,
+      inputTokens: 0n,
+      outputTokens: 0n,
+    }));
+    const third = await publisher.publish(caller.enterpriseId, { seeds: lower });
+    expect((await admitted(bed.engine, call(third))).remaining[0]?.remaining).toBe(3n);
+  });
+
   it('drops a cached policy when an invalidation comes', async () => {
     const documents = policyDocuments();
     await publisher.republish(documents);

@@ -74,6 +74,7 @@ export class QuotaRedis {
   private reconfirmTimer: NodeJS.Timeout | null = null;
   private storeOffsetMs = 0;
   private closed = false;
+  private connections = 0;
   private isGathering = false;
 
   constructor(private readonly options: QuotaRedisOptions) {
@@ -145,6 +146,11 @@ export class QuotaRedis {
   /** Called when a shard is found to have another epoch than the last one that this process knew. */
   onEpochChange(listener: (shard: number, fence: Fence) => void): void {
     this.epochListeners.add(listener);
+  }
+
+  /** How many connections have stood so far: tells whether what was sent earlier went over the present one. */
+  get connectionNumber(): number {
+    return this.connections;
   }
 
   get isClosed(): boolean {
@@ -345,7 +351,9 @@ export class QuotaRedis {
       this.logger.warn({ error: error.message }, 'the connection to Redis failed');
     });
     client.on('ready', () => {
-      if (!subscriber) this.reconfirm();
+      if (subscriber) return;
+      this.connections += 1;
+      this.reconfirm();
     });
     client.on('close', () => {
       // Another server process may answer next time: what was known of the epochs has to be confirmed again.
@@ -359,6 +367,12 @@ export class QuotaRedis {
   }
 }
 
+/** `not_sent` is certain not to have run; after the others nobody knows. */
+function reasonOf(message: string): 'timeout' | 'not_sent' | 'connection' {
+  if (/timed out/i.test(message)) return 'timeout';
+  return /enableOfflineQueue/.test(message) ? 'not_sent' : 'connection';
+}
+
 function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }
@@ -368,7 +382,7 @@ function unavailable(script: ScriptName, cause: unknown): WeirError {
   return new WeirError(
     'quota_unavailable',
     `quota script ${script} failed: ${message}`,
-    { script, reason: /timed out/i.test(message) ? 'timeout' : 'connection' },
+    { script, reason: reasonOf(message) },
     { cause },
   );
 }

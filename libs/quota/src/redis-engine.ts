@@ -22,7 +22,8 @@ import type {
   SettleResult,
 } from './quota-engine.js';
 import type { Fence, QuotaRedis, ScriptReply } from './quota-redis.js';
-import { RecentSettlements } from './recent-settlements.js';
+import { type RecentSettlement, RecentSettlements } from './recent-settlements.js';
+import { UnansweredAdmits } from './unanswered-admits.js';
 import { longestWait, narrowestFirst, readPassed, remainingOf } from './violations.js';
 
 /** How long an ended lease is remembered, so that what comes twice or late has no second effect. */
@@ -42,8 +43,10 @@ export class RedisEngine implements QuotaEngine {
   private readonly inFlight = new LRUCache<string, AdmissionPlan>({ max: maxCallsInFlight });
 
   private readonly recent = new RecentSettlements();
+  private readonly unanswered: UnansweredAdmits;
 
   constructor(private readonly redis: QuotaRedis) {
+    this.unanswered = new UnansweredAdmits(redis, (lease) => this.void(lease));
     redis.onEpochChange((shard, fence) => this.replayUntilDone(shard, fence));
   }
 
@@ -73,7 +76,12 @@ export class RedisEngine implements QuotaEngine {
           [plan.packed, numbers, plan.descriptor, draft, call.leaseId],
         )
         .catch((error: unknown) => {
-          this.disown(call);
+          if (mayHaveRun(error))
+            this.unanswered.add({
+              id: call.leaseId,
+              shard: call.shard,
+              enterpriseId: call.enterpriseId,
+            });
           throw error;
         });
       const answer = bytesOf(reply);
@@ -350,28 +358,28 @@ export class RedisEngine implements QuotaEngine {
    */
   private async replay(shard: number, fence: Fence): Promise<void> {
     const open = this.recent.takeOlderThan(shard, fence.epoch);
-    while (open.length > 0) {
-      const [entry] = open;
-      if (!entry) return;
-      try {
-        const { state, rest, epoch } = await this.runSettle(entry.lease, entry.actual, entry.event);
-        if (state === 'O') {
-          const seq = Number(rest.toString('latin1'));
-          this.remember(entry.lease, entry.actual, entry.event, entry.descriptor, epoch, seq);
-        } else if (state === 'M') {
-          const counted = entry.epoch === fence.counted.epoch && entry.seq <= fence.counted.seq;
-          await this.book(
-            entry.lease,
-            entry.actual,
-            entry.event,
-            counted ? null : entry.descriptor,
-          );
-        }
-      } catch (error) {
-        this.recent.putBack(open);
-        throw error;
-      }
-      open.shift();
+    for (let from = 0; from < open.length; from += replayBatch) {
+      const batch = open.slice(from, from + replayBatch);
+      const results = await Promise.allSettled(batch.map((entry) => this.replayOne(entry, fence)));
+      const failed = results.find((result) => result.status === 'rejected');
+      if (!failed) continue;
+      this.recent.putBack([
+        ...batch.filter((_, index) => results[index]?.status === 'rejected'),
+        ...open.slice(from + replayBatch),
+      ]);
+      throw failed.reason;
+    }
+  }
+
+  private async replayOne(entry: RecentSettlement, fence: Fence): Promise<void> {
+    const { lease, actual, event, descriptor } = entry;
+    const { state, rest, epoch } = await this.runSettle(lease, actual, event);
+    if (state === 'O') {
+      const seq = Number(rest.toString('latin1'));
+      this.remember(lease, actual, event, descriptor, epoch, seq);
+    } else if (state === 'M') {
+      const isCounted = entry.epoch === fence.counted.epoch && entry.seq <= fence.counted.seq;
+      await this.book(lease, actual, event, isCounted ? null : descriptor);
     }
   }
 
@@ -462,29 +470,25 @@ export class RedisEngine implements QuotaEngine {
       degraded: false,
     };
   }
-
-  /** An admit without an answer may still run: the void goes after it on the same connection. */
-  private disown(call: AdmitCall): void {
-    this.void({ id: call.leaseId, shard: call.shard, enterpriseId: call.enterpriseId }).catch(
-      (error: unknown) => {
-        this.redis.logger.warn(
-          { leaseId: call.leaseId, error: error instanceof Error ? error.message : String(error) },
-          'the void of an unanswered admit got no answer either',
-        );
-      },
-    );
-  }
 }
 
 const renewBatch = 100;
 
 const replayRetryMs = 500;
+const replayBatch = 64;
 
 function refused(call: AdmitCall, plan: AdmissionPlan, numbers: readonly number[]): AdmitResult {
   const [nowMs = 0, , , passedCount = 0] = numbers;
   const passed = readPassed(plan, call.reserve, numbers, 4, passedCount, nowMs);
   const violations = narrowestFirst(plan, passed).filter(({ mode }) => mode === 'hard');
   return { outcome: 'refused', violations, retryAfterMs: longestWait(violations) };
+}
+
+/** Whether a failed operation may have taken effect: not when the fence refused it or there was no connection to send it on. */
+function mayHaveRun(error: unknown): boolean {
+  if (!(error instanceof WeirError)) return true;
+  const { reason } = error.details;
+  return reason !== 'epoch' && reason !== 'shard_count' && reason !== 'not_sent';
 }
 
 /** Reservations are whole and never negative: anything else is a fault of the caller, not a question of quota. */
