@@ -170,8 +170,7 @@ export const en = {
     search: 'Search the tree',
     panel: 'Node',
     liveAt: 'Live · {{at}} · {{zone}}',
-    notLive:
-      'Live counters cannot be read now. Limits go on being enforced; figures here may be missing.',
+    notLive: 'Live counters cannot be read now. What was used is shown again as soon as they can.',
     noCounters: 'The counters cannot be read now.',
     empty: 'The tree is empty',
     emptyText: 'Departments and users appear here once they are added.',

@@ -172,7 +172,7 @@ export const zh: typeof en = {
     search: '搜索组织树',
     panel: '节点',
     liveAt: '实时 · {{at}} · {{zone}}',
-    notLive: '暂时无法读取实时计数。限额仍在执行，但此处的数字可能缺失。',
+    notLive: '暂时无法读取实时计数，恢复后会立即显示用量。',
     noCounters: '暂时无法读取计数。',
     empty: '组织树为空',
     emptyText: '添加部门和用户后会显示在这里。',

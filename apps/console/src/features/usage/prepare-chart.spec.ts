@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { UsageRow } from '../../api/types.js';
-import { fittingGranularity, prepareChart, shareOf } from './prepare-chart.js';
+import { axisText, fittingGranularity, prepareChart, shareOf } from './prepare-chart.js';
 
 const row = (
   group: string | null,
@@ -136,5 +136,17 @@ it('a step fits its range', () => {
     'day',
     'day',
     'month',
+  ]);
+});
+
+it('ticks are told in three digits', () => {
+  expect([0, 0.025, 650, 1_950, 2_600, 1_500_000, 1e9].map(axisText)).toEqual([
+    '0',
+    '0.025',
+    '650',
+    '1.95k',
+    '2.6k',
+    '1.5M',
+    '1B',
   ]);
 });

@@ -125,3 +125,16 @@ export function fittingGranularity(days: number): 'hour' | 'day' | 'month' {
   if (days <= 2) return 'hour';
   return days <= 124 ? 'day' : 'month';
 }
+
+/** A tick of an axis in three digits: `1.95k`, `0.025`. Ticks are round numbers chosen for drawing, not figures. */
+export function axisText(value: number): string {
+  for (const [unit, size] of [
+    ['T', 1e12],
+    ['B', 1e9],
+    ['M', 1e6],
+    ['k', 1e3],
+  ] as const) {
+    if (value >= size) return `${Number((value / size).toPrecision(3))}${unit}`;
+  }
+  return String(Number(value.toPrecision(3)));
+}

@@ -11,7 +11,12 @@ import {
 } from 'recharts';
 import { useFormat } from '../../format/use-format.js';
 import { restGroup } from './department-slices.js';
-import type { ChartPoint, ChartSeries, PreparedChart } from './prepare-chart.js';
+import {
+  axisText,
+  type ChartPoint,
+  type ChartSeries,
+  type PreparedChart,
+} from './prepare-chart.js';
 import type { UsageMetric } from './usage-search.js';
 
 /** Rows of the tooltip; what is less is summed up in its total. */
@@ -48,10 +53,7 @@ export function UsageChart({
   const seriesName = useSeriesName();
   const data = chart.points.map(({ period, values }) => ({ period, ...values }));
   const points = new Map(chart.points.map((point) => [point.period, point]));
-  const axis = (value: number) =>
-    metric === 'cost'
-      ? `${format.sign}${value >= 1_000 ? format.compact(String(Math.floor(value))) : Number(value.toPrecision(3))}`
-      : format.compact(String(Math.floor(value)));
+  const axis = (value: number) => (metric === 'cost' ? format.sign : '') + axisText(value);
   return (
     <div data-testid="usage-chart">
       <ResponsiveContainer width="100%" height={height} initialDimension={{ width: 640, height }}>
