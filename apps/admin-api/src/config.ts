@@ -61,8 +61,6 @@ export const adminConfigSchema = z.object({
   CONSOLE_DIR: z.string().min(1).optional(),
   /** Folder that the worker writes exports to. Another one than the worker's: downloads answer 404. */
   EXPORT_DIR: z.string().min(1).default('.weir/exports'),
-  /** Address that tenants call, shown in the console. */
-  GATEWAY_PUBLIC_URL: z.url().optional(),
   /** How long a sign-in lasts at most, and without a request. */
   SESSION_TTL: seconds
     .min(60)

@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, type INestApplicationContext } from '@nestjs/common';
 import {
   defaultEnterpriseSettings,
   isTimeZone,
@@ -9,9 +9,12 @@ import {
 } from '@weir/domain';
 import { appendAudit, type Database } from '@weir/persistence';
 import type { Actor } from '../access/actor.js';
+import { callAs } from './call-as.js';
 import { CLOCK, DATABASE } from '../tokens.js';
+import { DepartmentsController } from './departments.controller.js';
 import { fieldFault } from './field-fault.js';
 import { PolicyPublication } from './policy-publication.js';
+import { UsersController } from './users.controller.js';
 import { enterpriseView } from './views.js';
 
 /** Makes a new enterprise; the rest of it is made through the same operations that the console uses. */
@@ -86,4 +89,37 @@ export class EnterpriseSetup {
     await this.publication.publishNow(id);
     return actor;
   }
+}
+
+/** An enterprise with one department and an owner in it: what an installation begins with. */
+export async function createEnterpriseWithOwner(
+  context: INestApplicationContext,
+  made: {
+    readonly enterprise: {
+      readonly name: string;
+      readonly timeZone: string;
+      readonly currency: string;
+    };
+    readonly owner: {
+      readonly name: string;
+      readonly email: string;
+      readonly password: string;
+      readonly department: string;
+    };
+  },
+): Promise<{ enterpriseId: string; departmentId: string; ownerId: string }> {
+  const requestId = 'installation';
+  const { department: departmentName, ...owner } = made.owner;
+  const actor = await context
+    .get(EnterpriseSetup)
+    .createEnterprise({ ...made.enterprise, requestId });
+  const department = await context
+    .get(DepartmentsController)
+    .create(callAs('createDepartment', actor, requestId, { body: { name: departmentName } }));
+  const user = await context.get(UsersController).create(
+    callAs('createUser', actor, requestId, {
+      body: { ...owner, role: 'owner', departmentId: department.id },
+    }),
+  );
+  return { enterpriseId: actor.enterpriseId, departmentId: department.id, ownerId: user.id };
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { z } from 'zod';
@@ -49,18 +48,4 @@ export class DemoSecrets {
     chmodSync(next, 0o600);
     renameSync(next, this.file);
   }
-}
-
-/** Five groups of five letters and digits that cannot be mistaken for one another: 25 × 4.9 bits. */
-export function makePassword(): string {
-  const letters = 'abcdefghjkmnpqrstuvwxyz23456789';
-  // Bytes beyond the last whole multiple are skipped, or the first letters would be likelier.
-  const fair = 256 - (256 % letters.length);
-  let password = '';
-  while (password.length < 25) {
-    for (const byte of randomBytes(64)) {
-      if (byte < fair && password.length < 25) password += letters[byte % letters.length] ?? '';
-    }
-  }
-  return (password.match(/.{5}/g) ?? []).join('-');
 }

@@ -5,6 +5,7 @@ import { publishPolicies, type Database } from '@weir/persistence';
 import { SecretBoxError, type SecretBox } from '@weir/platform';
 import type { PolicyPublisher } from '@weir/quota';
 import type { Actor } from '../access/actor.js';
+import { makePassword } from '../auth/passwords.js';
 import { DepartmentsController } from '../control/departments.controller.js';
 import { EnterpriseSetup } from '../control/enterprise-setup.js';
 import { KeysController } from '../control/keys.controller.js';
@@ -13,9 +14,9 @@ import { UsersController } from '../control/users.controller.js';
 import { ModelsController } from '../models/models.controller.js';
 import { UpstreamsController } from '../models/upstreams.controller.js';
 import { DATABASE, POLICY_PUBLISHER, SECRET_BOX } from '../tokens.js';
-import { callAs } from './call-as.js';
+import { callAs } from '../control/call-as.js';
 import * as demo from './demo-enterprise.js';
-import { makePassword, type DemoSecrets } from './demo-secrets.js';
+import type { DemoSecrets } from './demo-secrets.js';
 
 const requestId = 'demo-set-up';
 

@@ -6,7 +6,7 @@ import { EnterpriseSetup } from '../control/enterprise-setup.js';
 import { KeysController } from '../control/keys.controller.js';
 import { LimitsController } from '../control/limits.controller.js';
 import { UsersController } from '../control/users.controller.js';
-import { callAs } from '../demo/call-as.js';
+import { callAs } from '../control/call-as.js';
 import { ModelsController } from '../models/models.controller.js';
 import { UpstreamsController } from '../models/upstreams.controller.js';
 import type { TestApp, TestClient } from './test-app.js';

@@ -359,6 +359,16 @@ describe("the gateways' own route", () => {
     });
   });
 
+  it("is in the reports of those who may see it, and in nobody else's", async () => {
+    const requestsSeenBy = async (client: TestClient) =>
+      (await client.call('getUsage', { query: thisMonth() })).body.totals.requests;
+    expect(await requestsSeenBy(owner)).toBe('2');
+    expect(await requestsSeenBy(finance)).toBe('2');
+    // The second call was made in another department, by another user.
+    expect(await requestsSeenBy(manager)).toBe('1');
+    expect(await requestsSeenBy(member)).toBe('1');
+  });
+
   it('wants a key that works', async () => {
     for (const secret of [null, 'weir_sk_nonsense', world.keys.member.secret]) {
       const { status, body } = await ask(secret);
