@@ -121,8 +121,7 @@ export function planAdmission(
       calendars.names.length,
       rings.names.length,
     );
-    descriptor.push(...slots.names, ...calendars.names);
-    rings.names.forEach((name, index) => descriptor.push(name, ...(rings.extras[index] ?? [])));
+    descriptor.push(...slots.names, ...calendars.names, ...rings.names, ...rings.extras.flat());
     scopeKeys.push(keys.scope(scope.id));
   });
   const { validFromMs, validUntilMs } = periods.validity();

@@ -1,7 +1,7 @@
 -- Ends a reservation at every level: corrects all counters from what was reserved to what was used and frees the slot.
 -- The descriptor in the lease record says which fields were charged: number of scopes, then per scope its id, the
--- numbers of concurrency, calendar and ring fields, the concurrency and calendar fields, and per ring its field,
--- metric, width and n. Limits that came or went since the reservation change nothing here.
+-- numbers of concurrency, calendar and ring fields, the fields in that order, and per ring its metric, width and n.
+-- Limits that came or went since the reservation change nothing here.
 -- `used` has input and output tokens and cost as limbs and requests (1, or 0 for a void).
 local function release(scope_prefix, record, header, now, used)
   local descriptor = lease_descriptor(record, header)
@@ -16,16 +16,14 @@ local function release(scope_prefix, record, header, now, used)
     local key = scope_prefix .. descriptor[at]
     local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
     at = at + 4
-    local fields = { unpack(descriptor, at, at + slots + calendars - 1) }
-    at = at + slots + calendars
-    for ring = 1, rings do
-      fields[slots + calendars + ring] = descriptor[at + (ring - 1) * 4]
-    end
-    local values = redis.call('HMGET', key, unpack(fields))
+    local fields = slots + calendars + rings
+    local values = redis.call('HMGET', key, unpack(descriptor, at, at + fields - 1))
+    local first = at - 1
+    at = at + fields
     local set, length = {}, 0
     for slot = 1, slots do
       if values[slot] then
-        set[length + 1], set[length + 2] = fields[slot], math.max(0, values[slot] - 1)
+        set[length + 1], set[length + 2] = descriptor[first + slot], math.max(0, values[slot] - 1)
         length = length + 2
       end
     end
@@ -41,15 +39,15 @@ local function release(scope_prefix, record, header, now, used)
         c[9], c[10] = subtract(c[9], c[10], header[14], header[15])
         c[11], c[12] = subtract(c[11], c[12], header[16], header[17])
         c[13], c[14] = subtract(c[13], c[14], header[18], header[19])
-        set[length + 1], set[length + 2] = fields[field], calendar_pack(c)
+        set[length + 1], set[length + 2] = descriptor[first + field], calendar_pack(c)
         length = length + 2
       end
     end
     for ring = 1, rings do
-      local field, metric = descriptor[at], descriptor[at + 1]
-      local width, n = descriptor[at + 2], descriptor[at + 3]
-      at = at + 4
-      local value = values[slots + calendars + ring]
+      local metric, width, n = descriptor[at], descriptor[at + 1], descriptor[at + 2]
+      at = at + 3
+      local field = slots + calendars + ring
+      local value = values[field]
       local change = window_change[metric]
       if value and change ~= 0 then
         if change > 0 then
@@ -65,7 +63,7 @@ local function release(scope_prefix, record, header, now, used)
           end
           value = ring_refund(value, width, n, now, header[7], -change - from_extension)
         end
-        set[length + 1], set[length + 2] = field, value
+        set[length + 1], set[length + 2] = descriptor[first + field], value
         length = length + 2
       end
     end

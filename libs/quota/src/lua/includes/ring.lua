@@ -12,10 +12,7 @@
 --   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
-local ring_formats = {
-  [10] = '<' .. string.rep('d', 14),
-  [12] = '<' .. string.rep('d', 16),
-}
+local ring_formats = { [10] = '<dddddddddddddd', [12] = '<dddddddddddddddd' }
 
 -- Opens the stored ring at `now` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
 local function ring_open(value, width, n, now)
