@@ -29,6 +29,7 @@ import { ApiKeyGuard } from './controllers/api-key.guard.js';
 import { CountTokensController } from './controllers/count-tokens.controller.js';
 import { ModelsController } from './controllers/models.controller.js';
 import { QuotaController } from './controllers/quota.controller.js';
+import { UsageController } from './controllers/usage.controller.js';
 import { IdempotencyStore } from './idempotency/idempotency-store.js';
 import { CLOCK, GATEWAY_CONFIG, QUOTA_ENGINE, TOKEN_COUNTER } from './injection-tokens.js';
 import { MeteredCalls } from './metered/metered-calls.js';
@@ -51,7 +52,7 @@ export class GatewayModule {
   static forRoot(config: GatewayConfig, clock: Clock = systemClock): DynamicModule {
     return {
       module: GatewayModule,
-      controllers: [CountTokensController, ModelsController, QuotaController],
+      controllers: [CountTokensController, ModelsController, QuotaController, UsageController],
       providers: [
         { provide: GATEWAY_CONFIG, useValue: config },
         { provide: CLOCK, useValue: clock },

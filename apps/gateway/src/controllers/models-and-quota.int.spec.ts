@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { limit, model, type World } from '../testing/documents.js';
 import { GatewayHarness } from '../testing/gateway-harness.js';
@@ -88,6 +90,40 @@ describe('GET /v1/quota', () => {
       remaining: '9',
     });
     expect(Date.parse(path[2]?.limits[0]?.['resets_at'] ?? '')).toBeGreaterThan(Date.now());
+  });
+});
+
+describe('GET /v1/usage', () => {
+  it('passes the request and the key on to the admin API, and its answer back', async () => {
+    const seen: { url: string | undefined; authorization: string | undefined }[] = [];
+    const adminApi = createServer((request, response) => {
+      seen.push({ url: request.url, authorization: request.headers.authorization });
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end('{"rows":[]}');
+    });
+    await new Promise<void>((resolve) => adminApi.listen(0, '127.0.0.1', resolve));
+    const { port } = adminApi.address() as AddressInfo;
+    const own = await GatewayHarness.start({ ADMIN_API_URL: `http://127.0.0.1:${port}` });
+    try {
+      const world = await own.publish();
+      const response = await fetch(`${own.url}/v1/usage?granularity=day`, {
+        headers: { authorization: `Bearer ${world.secret}` },
+      });
+      expect([response.status, await response.json()]).toEqual([200, { rows: [] }]);
+      expect(seen).toEqual([
+        { url: '/api/v1/key-usage?granularity=day', authorization: `Bearer ${world.secret}` },
+      ]);
+      expect((await fetch(`${own.url}/v1/usage`)).status).toBe(401);
+    } finally {
+      await own.close();
+      adminApi.close();
+    }
+  });
+
+  it('says that it is not set up where there is no admin API', async () => {
+    const { status, body } = await get('/v1/usage', await harness.publish());
+    expect(status).toBe(503);
+    expect(body).toMatchObject({ error: { code: 'unavailable' } });
   });
 });
 

@@ -408,6 +408,13 @@ describe('limits in force', () => {
     expect((await harness.chat(world)).status).toBe(200);
   });
 
+  it('reloads a policy whose change it was not told of, and serves the call', async () => {
+    const world = await harness.publish();
+    expect((await harness.chat(world)).status).toBe(200);
+    await harness.bumpVersionSilently(world);
+    expect((await harness.chat(world)).status).toBe(200);
+  });
+
   it('admits a call without a cap under a limit smaller than the default estimate, with a lowered cap that it shows', async () => {
     const world = await harness.publish({ limits: { user: [limit('tokens', 'minute', '100')] } });
     const response = await harness.chat(world, { stream: true });
@@ -434,6 +441,47 @@ describe('limits in force', () => {
       harness.chat(world, {}, { demo }),
     ]);
     expect([first.status, second.status]).toEqual([200, 200]);
+  });
+
+  it('caps an answer without a cap to what it reserved, where the budget has no room for the whole', async () => {
+    const world = await harness.publish({ limits: { user: [limit('tokens', 'month', '3000')] } });
+    const response = await harness.chat(world, {}, { demo: 'output_tokens=4000' });
+    const body = (await response.json()) as { usage: { completion_tokens: number } };
+    const cap = Number(response.headers.get('x-weir-output-cap'));
+    expect(cap).toBeGreaterThan(1_000);
+    expect(cap).toBeLessThanOrEqual(1_500);
+    expect(body.usage.completion_tokens).toBe(cap);
+    // With twice the room for all that the model can give, nothing is cut.
+    const roomy = await harness.publish({ limits: { user: [limit('tokens', 'month', '20000')] } });
+    const whole = await harness.chat(roomy, {}, { demo: 'output_tokens=4000' });
+    expect(whole.headers.get('x-weir-output-cap')).toBeNull();
+    expect(((await whole.json()) as typeof body).usage.completion_tokens).toBe(4_000);
+  });
+
+  it('lowers a cap to what is left where the enterprise chose to clamp, and refuses where it did not', async () => {
+    const limits = { user: [limit('tokens', 'month', '500')] };
+    const clamping = await harness.publish({ limits, settings: { onCapBeyondBudget: 'clamp' } });
+    const used = await harness.chat(clamping, { max_tokens: 100 }, { demo: 'output_tokens=100' });
+    await used.arrayBuffer();
+    const clamped = await harness.chat(
+      clamping,
+      { max_tokens: 450 },
+      { demo: 'output_tokens=450' },
+    );
+    expect(clamped.status).toBe(200);
+    const cap = Number(clamped.headers.get('x-weir-output-cap'));
+    const body = (await clamped.json()) as { usage: { completion_tokens: number } };
+    expect(cap).toBeLessThan(450);
+    expect(body.usage.completion_tokens).toBe(cap);
+    expect((await harness.peek(clamping))[2]?.month.tokens).toBeLessThanOrEqual(500n);
+
+    const refusing = await harness.publish({ limits });
+    await (
+      await harness.chat(refusing, { max_tokens: 100 }, { demo: 'output_tokens=100' })
+    ).arrayBuffer();
+    const refused = await harness.chat(refusing, { max_tokens: 450 });
+    expect(refused.status).toBe(429);
+    expect(await refused.text()).toMatch(/Setting max_tokens to \d+ or less would fit/);
   });
 
   it('answers a storm of refused calls by itself, with a retry-after that holds', async () => {

@@ -102,6 +102,30 @@ describe('upstream routing', () => {
   });
 });
 
+describe('the address guard', () => {
+  let harness: GatewayHarness;
+  beforeAll(async () => {
+    harness = await GatewayHarness.start({ UPSTREAM_ALLOW_PRIVATE: false });
+  });
+  afterAll(() => harness.close());
+
+  it.each(['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]', '2130706433'])(
+    'sends nothing to a private address that does answer, written as %s',
+    async (host) => {
+      const { port } = new URL(harness.providerUrl);
+      const upstream = harness.demoUpstream({ baseUrl: `http://${host}:${port}/v1` });
+      const world = await harness.publish({ upstreams: [upstream] });
+      const requestId = newId();
+      const response = await harness.chat(world, {}, { requestId });
+      expect(response.status).toBe(502);
+      // What is wrong inside of the network is not for the caller.
+      expect(await response.text()).not.toMatch(/private|loopback|127/);
+      expect(await harness.bill([requestId])).toEqual([]);
+      await expectNothingHeld(harness, world);
+    },
+  );
+});
+
 describe('the adaptive guard', () => {
   let harness: GatewayHarness;
   beforeAll(async () => {
@@ -155,12 +179,12 @@ describe('streams over time', () => {
       limits: { key: [limit('concurrency', null, '1')] },
     });
     const requestId = newId();
-    const running = harness.chat(
+    // With a cap there is no taximeter, which would renew the lease as well.
+    const response = await harness.chat(
       world,
-      { stream: true },
+      { stream: true, max_tokens: 200 },
       { requestId, demo: 'output_tokens=65;tokens_per_second=10' },
     );
-    const response = await running;
     const reaper = new LeaseReaper(harness.redis, { batch: 100 });
     let reaped = 0;
     let refused = 0;
@@ -276,7 +300,10 @@ describe('the end of a gateway', () => {
       harness.chat(long, { stream: true }, { demo: 'output_tokens=1000;tokens_per_second=50' }),
     ]);
     const bodies = Promise.allSettled([first.text(), second.text()]);
+    const begun = performance.now();
     await harness.closeGateway();
+    // The grace time, and not the 5 s that a step of the shutdown may take at most.
+    expect(performance.now() - begun).toBeLessThan(5_000);
     const [whole, cut] = await bodies;
     expect(whole.status === 'fulfilled' && whole.value.includes('[DONE]')).toBe(true);
     expect(cut.status).toBe('rejected');

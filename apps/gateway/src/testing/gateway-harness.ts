@@ -174,6 +174,12 @@ export class GatewayHarness {
     });
   }
 
+  /** A newer policy version of which no gateway is told, as when the notification is lost. */
+  async bumpVersionSilently(world: World): Promise<void> {
+    const scope = this.redis.keys(this.shardOf(world)).scope(world.enterprise.id);
+    await this.redis.client.hincrby(scope, 'v', 1);
+  }
+
   /** What the engine itself says of every scope on the path. */
   async peek(world: World): Promise<readonly ScopeUsage[]> {
     return this.engine.peek({
