@@ -8,7 +8,7 @@ type Entry = { readonly version: number; readonly denials: readonly Denial[] };
 const callersMax = 20_000;
 /** A refusal is remembered no longer than this, however long it will last: an edit that goes unnoticed must not. */
 const rateMsMax = 10_000;
-const budgetMsMax = 1_000;
+const budgetMsMax = 250;
 
 /**
  * Refusals that are sure to be repeated until a known instant, so that a storm of refused calls does not reach the store.

@@ -29,13 +29,17 @@ describe.each(['refuse', 'swallow'] as const)('with Redis away (%s)', (way) => {
     const world = await harness.publish({
       limits: { department: [limit('tokens', 'month', '1000000')] },
     });
-    const first = await harness.chat(world, { max_tokens: 50 });
-    await first.arrayBuffer();
-    expect(first.status).toBe(200);
+    let served = 0;
+    // Redis itself must have said what is left, which a timeout on a busy machine can keep it from.
+    await until(async () => {
+      const response = await harness.chat(world, { max_tokens: 50 });
+      await response.arrayBuffer();
+      if (response.status === 200) served += 1;
+      return response.status === 200 && response.headers.get('x-weir-degraded') === null;
+    }, 'a call that Redis admitted');
 
     proxy[way]();
     let degraded = 0;
-    let served = 1;
     for (let call = 0; call < 12; call += 1) {
       const begun = performance.now();
       const response = await harness.chat(world, { max_tokens: 50, stream: call % 2 === 0 });
@@ -68,7 +72,7 @@ describe.each(['refuse', 'swallow'] as const)('with Redis away (%s)', (way) => {
 
   it('refuses calls of an enterprise that chose to be closed, with 503 and a time to come back', async () => {
     const world = await harness.publish({ settings: { degradedMode: 'closed' } });
-    await (await harness.chat(world)).arrayBuffer();
+    await until(async () => (await harness.chat(world)).status === 200, 'a call to be served');
     proxy[way]();
     const response = await harness.chat(world);
     expect(response.status).toBe(503);
