@@ -101,3 +101,4 @@ export {
   type MatchItem,
   type MatchReport,
 } from './provider-usage/provider-match.js';
+export { acceptHole } from './ledger/accept-hole.js';

@@ -11,6 +11,7 @@ import {
 } from '@weir/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../database.js';
+import { acceptHole } from './accept-hole.js';
 import { openAlarms } from './alarms.js';
 import { findDeadLetters, listDeadLetters } from './dead-letters.js';
 import { dropExpiredPartitions, ensurePartitionsAhead } from './partitions.js';
@@ -600,6 +601,33 @@ describe('completeness', () => {
       [epoch],
     );
     expect(rows).toEqual([{ block: '2' }]);
+  });
+
+  it('goes on beyond numbers that a person takes for lost, and books one of them that arrives later', async () => {
+    const events = someEvents(10);
+    const epoch = events[0]?.data.position.epoch ?? '';
+    await ledger.bookSlice(sliceOf(events.filter((_, index) => index !== 3 && index !== 4)));
+    const hole = { shard: 0, epoch, acceptedBy: 'Ada', reason: 'Redis lost its last second' };
+    for (const [fromSeq, toSeq] of [
+      [4, 20],
+      [1, 3],
+      [5, 4],
+      [0, 5],
+    ] as const) {
+      await expect(
+        acceptHole(database.pool, { ...hole, fromSeq, toSeq }, nowMs),
+      ).rejects.toMatchObject({ code: 'invalid_request' });
+    }
+    await acceptHole(database.pool, { ...hole, fromSeq: 4, toSeq: 5 }, nowMs);
+    expect(await progressOf(epoch)).toMatchObject({ watermarkSeq: 10, holeSince: null });
+    const { rows } = await database.pool.query(
+      `select details ->> 'reason' as reason from ledger_alarm where subject = $1 and cleared_at is not null`,
+      [`0/${epoch}/4-5`],
+    );
+    expect(rows).toEqual([{ reason: hole.reason }]);
+    const late = events[3];
+    await ledger.bookSlice({ ...sliceOf(late ? [late] : []), order: 'unfenced' });
+    expect(await books()).toEqual(balanced(9));
   });
 
   it('moves over more full blocks at once than it reads ahead', async () => {
