@@ -53,6 +53,21 @@ describe('a new enterprise', () => {
     });
   });
 
+  it('is not made when its owner cannot be', async () => {
+    const before = await db.prisma.enterprise.count();
+    const again = createEnterpriseWithOwner(test.app, {
+      enterprise: { name: 'Again', timeZone: 'UTC', currency: 'EUR' },
+      owner: {
+        name: 'Owner',
+        email: 'OWNER@example.com',
+        password: 'a long enough password',
+        department: 'Administration',
+      },
+    });
+    await expect(again).rejects.toMatchObject({ code: 'conflict' });
+    expect(await db.prisma.enterprise.count()).toBe(before);
+  });
+
   it.each([
     [{ timeZone: 'Mars/Olympus' }, 'timeZone'],
     [{ currency: 'euro' }, 'currency'],

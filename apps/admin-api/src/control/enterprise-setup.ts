@@ -110,6 +110,11 @@ export async function createEnterpriseWithOwner(
 ): Promise<{ enterpriseId: string; departmentId: string; ownerId: string }> {
   const requestId = 'installation';
   const { department: departmentName, ...owner } = made.owner;
+  // Found out first: an enterprise whose owner cannot be made would be left without one.
+  const taken = await context
+    .get<Database>(DATABASE)
+    .prisma.user.count({ where: { email: owner.email.toLowerCase() } });
+  if (taken > 0) throw new WeirError('conflict', 'A user with this e-mail exists already.');
   const actor = await context
     .get(EnterpriseSetup)
     .createEnterprise({ ...made.enterprise, requestId });

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { CallerPolicy } from '@weir/domain';
 import { inControlChange, openDatabase, type Database } from '@weir/persistence';
 import { connectQuotaRedis, PolicyStore, type QuotaRedis } from '@weir/quota';
@@ -60,6 +61,40 @@ async function startHere(settings: Record<string, string> = {}): Promise<TestApp
     redisPrefix: redis.prefix,
     settings,
   });
+}
+/** A way to Redis that can fall silent: bytes still arrive and nothing comes back. */
+async function openSilencer(redisUrl: string) {
+  const { hostname, port } = new URL(redisUrl);
+  let isSilent = false;
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => socket.destroy());
+    }
+    near.on('data', (bytes) => void (isSilent || far.write(bytes)));
+    far.on('data', (bytes) => void (isSilent || near.write(bytes)));
+    near.on('close', () => far.destroy());
+    far.on('close', () => near.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: ownPort } = server.address() as AddressInfo;
+  return {
+    url: `redis://127.0.0.1:${ownPort}`,
+    silence: () => {
+      isSilent = true;
+    },
+    open: () => {
+      isSilent = false;
+      // What was swallowed is lost: both sides have to begin again.
+      for (const socket of sockets) socket.destroy();
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 const sha256 = (secret: string) => createHash('sha256').update(secret).digest('hex');
 const resolve = (secret: string) => policies.resolve(sha256(secret));
@@ -222,6 +257,42 @@ describe('a change that could not be published', () => {
       .body;
     const policy = await policies.refresh(sha256(secret));
     expect(limitsAt(policy, world.engineering)[0]?.amount).toBe(12_340_000_000n);
+  });
+
+  it('keeps nobody waiting on a Redis that takes requests and does not answer', async () => {
+    const hole = await openSilencer(redis.url);
+    const settings = { LIVE_TIMEOUT_MS: '200', PUBLISH_TIMEOUT_MS: '300' };
+    const behind = await startHere({ REDIS_URL: hole.url, ...settings });
+    try {
+      const client = await behind.signIn(world.emailOf('owner'), testPassword);
+      const rename = (name: string, version: number) =>
+        client.call('patchLimit', {
+          id: world.limits.content,
+          version,
+          body: { amount: name },
+        });
+      const { version } = (await ok('getLimit', { id: world.limits.content })).body;
+      const heard = await rename('5.00', version);
+      expect(heard.headers['x-policy-state']).toBe('in-force');
+
+      hole.silence();
+      const began = performance.now();
+      const tree = await client.call('getOrganisation');
+      expect(tree.body.live).toBe(false);
+      const first = await rename('6.00', version + 1);
+      const second = await rename('7.00', version + 2);
+      // A publish that is given up, and the round's own before it, at 300 ms each; far from any default of minutes.
+      expect(performance.now() - began).toBeLessThan(5_000);
+      for (const answer of [first, second]) {
+        expect(answer.status, answer.text).toBe(200);
+        expect(answer.headers['x-policy-state']).toBe('pending');
+      }
+    } finally {
+      hole.open();
+      await behind.close();
+      await hole.close();
+    }
+    await waitFor('nothing outstanding', async () => (await pendingChanges()) === 0n, 5_000);
   });
 
   it('is published after a crash between commit and publishing, by whoever runs next', async () => {
