@@ -90,7 +90,7 @@ describe('the engine with Redis away', () => {
   const openCircuit = async (who: Tenant): Promise<void> => {
     await vi.waitFor(async () => {
       await engine.admit(callOf(who)).catch(() => undefined);
-      expect(engine.degraded).toBe(true);
+      expect(engine.stateOf(0)).not.toBe('closed');
     });
   };
   const untilShared = (): Promise<void> =>
@@ -130,7 +130,7 @@ describe('the engine with Redis away', () => {
       // The engine grants a reply the time that its own timer came late, once more.
       expect(tookMs).toBeLessThan(50 + slackMs + 2 * (await late));
     }
-    expect(engine.degraded).toBe(true);
+    expect(engine.stateOf(0)).not.toBe('closed');
     const began = performance.now();
     for (let call = 0; call < 20; call += 1) await admitted(engine, callOf(who));
     expect((performance.now() - began) / 20).toBeLessThan(5);
@@ -332,6 +332,17 @@ describe('the engine with Redis away', () => {
     await untilShared();
     expect(Date.now() - began).toBeLessThan(5_000);
     expect((await admitted(engine, callOf(who))).degraded).toBe(false);
+  });
+
+  it('is degraded until it has found the epoch of every shard, without a call', async () => {
+    await untilShared();
+    await redis.client.flushall();
+    await expect(direct.admit(callOf(caller()))).rejects.toMatchObject({
+      code: 'quota_unavailable',
+    });
+    expect(engine.degraded).toBe(true);
+    await declareEpoch();
+    await untilShared();
   });
 
   it('makes no storm of connections while Redis is down', async () => {

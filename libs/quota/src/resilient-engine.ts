@@ -90,6 +90,8 @@ export class ResilientEngine implements QuotaEngine {
   private admittedCalls = 0;
   private extensions = 0;
   private draining: Promise<void> | null = null;
+  private readonly confirmTimer: NodeJS.Timeout;
+  private confirming = false;
   private stopped = false;
   private drainTimer: NodeJS.Timeout | null = null;
 
@@ -100,12 +102,18 @@ export class ResilientEngine implements QuotaEngine {
     });
     // What an earlier process left in the spool.
     this.drainSoon(0);
+    this.confirmTimer = setInterval(() => this.confirmShards(), options.probeEveryMs ?? 250);
+    this.confirmTimer.unref();
   }
 
-  /** Whether this gateway does not share its limits with the others at the moment, for at least one shard. */
+  /**
+   * Whether this gateway does not share its limits with the others at the moment, for at least one shard: its circuit is
+   * open, or it has not found an epoch there that can be trusted.
+   */
   get degraded(): boolean {
-    if (this.breakers.size === 0) return this.options.redis.client.status !== 'ready';
-    return [...this.breakers.values()].some(({ state }) => state !== 'closed');
+    const { redis } = this.options;
+    const isOpen = [...this.breakers.values()].some(({ state }) => state !== 'closed');
+    return isOpen || redis.client.status !== 'ready' || this.unconfirmedShards().length > 0;
   }
 
   stateOf(shard: number): BreakerState {
@@ -243,8 +251,27 @@ export class ResilientEngine implements QuotaEngine {
   async close(): Promise<void> {
     this.stopped = true;
     if (this.drainTimer) clearTimeout(this.drainTimer);
+    clearInterval(this.confirmTimer);
     for (const breaker of this.breakers.values()) breaker.stop();
     await this.draining;
+  }
+
+  private unconfirmedShards(): number[] {
+    const { redis } = this.options;
+    const shards = Array.from({ length: redis.shardCount }, (_, shard) => shard);
+    return shards.filter((shard) => redis.knownEpoch(shard) === null);
+  }
+
+  /** Looks for the epochs of shards that no call has asked for yet, so that `degraded` is true to the facts. */
+  private confirmShards(): void {
+    const { redis } = this.options;
+    const open = redis.client.status === 'ready' ? this.unconfirmedShards() : [];
+    if (open.length === 0 || this.confirming) return;
+    this.confirming = true;
+    // A shard without an epoch rejects: it is asked again.
+    void Promise.allSettled(open.map((shard) => redis.confirmEpoch(shard))).then(() => {
+      this.confirming = false;
+    });
   }
 
   private admitWithoutRedis(call: AdmitCall): AdmitResult {
