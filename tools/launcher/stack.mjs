@@ -156,7 +156,6 @@ export async function startStack({
       DATABASE_URL: postgres.url,
       CONSOLE_DIR: join(rootDir, 'apps', 'console', 'dist'),
       EXPORT_DIR: exportDir,
-      GATEWAY_PUBLIC_URL: gatewayUrls[0] ?? '',
       ...appEnv.adminApi,
     });
     const workers = [];

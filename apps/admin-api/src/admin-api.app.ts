@@ -7,7 +7,6 @@ import type { Logger, WeirAppOptions } from '@weir/platform';
 import type { FastifyInstance } from 'fastify';
 import type { AdminConfig } from './config.js';
 import { serveConsole } from './console/console-files.js';
-import { renderApiError } from './http/api-error.js';
 import { signInRateLimit } from './http/rate-limit.js';
 
 /** How the admin API's server is set up, for main and for tests alike. */
@@ -21,7 +20,6 @@ export function adminAppOptions(config: AdminConfig, logger: Logger): WeirAppOpt
     shutdownGraceMs: config.SHUTDOWN_GRACE_MS,
     metricsToken: config.METRICS_TOKEN,
     bodyLimitBytes: 256 * 1024,
-    renderError: renderApiError,
     configure: (app) => configure(app, config, logger),
   };
 }

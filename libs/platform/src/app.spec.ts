@@ -135,7 +135,7 @@ describe('errors', () => {
         code: 'version_conflict',
         message: 'Someone was faster.',
         details: { theirs: 4 },
-        request_id: 'mine-1',
+        requestId: 'mine-1',
       },
     });
   });
@@ -147,7 +147,7 @@ describe('errors', () => {
       expect(answer.status).toBe(500);
       expect(answer.text).not.toContain('10.0.0.7');
       expect(answer.error['code']).toBe('internal');
-      const line = lines.find((entry) => entry['request_id'] === answer.error['request_id']);
+      const line = lines.find((entry) => entry['request_id'] === answer.error['requestId']);
       expect(JSON.stringify(line)).toContain('10.0.0.7');
     }
   });

@@ -6,13 +6,13 @@ import type { Logger } from './logger.js';
 /** Turns an error into the body that the app's callers expect. It must not show more than the error itself says. */
 export type RenderError = (error: WeirError, requestId: string, url: string) => unknown;
 
-/** The body of our own APIs. */
+/** The body of our own APIs, as `apiErrorSchema` in the domain has it. */
 export const renderAdminError: RenderError = (error, requestId) => ({
   error: {
     code: error.code,
     message: error.message,
     details: error.details,
-    request_id: requestId,
+    requestId,
   },
 });
 
