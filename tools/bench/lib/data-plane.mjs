@@ -190,7 +190,7 @@ async function publish(
   };
   const users = [
     user('Roomy', roomy()),
-    user('Exhausted', [...roomy(), limit('tokens', 'month', '50')]),
+    user('Exhausted', [...roomy(), limit('requests', 'month', '1')]),
   ];
   const [first, second] = users;
   if (first === undefined || second === undefined) throw new Error('two users are needed');

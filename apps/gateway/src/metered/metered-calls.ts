@@ -145,6 +145,9 @@ export class MeteredCalls {
       await this.once(call);
     } catch (thrown) {
       const error = toWeirError(thrown);
+      if (error.details['violation'] !== undefined) {
+        this.parts.metrics.admission('refused', secondsSince(incoming.startedMs));
+      }
       if (known !== null) this.recordRefusal(incoming, known.policy, known.model, error);
       this.logFault(incoming, error);
       if (response.headersSent) response.destroy();
@@ -243,24 +246,18 @@ export class MeteredCalls {
       counts.set(model, size);
       return size;
     };
-    const seconds = (): number => (performance.now() - call.startedMs) / 1_000;
-    try {
-      const admitted = await this.parts.admission.admit({
-        caller,
-        route,
-        asked,
-        requestId,
-        attempt,
-        tags,
-        tried,
-        countPrompt,
-      });
-      if (attempt === 1) this.parts.metrics.admission('admitted', seconds());
-      return admitted;
-    } catch (error) {
-      if (attempt === 1) this.parts.metrics.admission('refused', seconds());
-      throw error;
-    }
+    const admitted = await this.parts.admission.admit({
+      caller,
+      route,
+      asked,
+      requestId,
+      attempt,
+      tags,
+      tried,
+      countPrompt,
+    });
+    if (attempt === 1) this.parts.metrics.admission('admitted', secondsSince(call.startedMs));
+    return admitted;
   }
 
   private async dispatch(
@@ -308,7 +305,7 @@ export class MeteredCalls {
         streamed: call.asked.streamed,
         signal: stop.signal,
       });
-      metrics.upstreamFirstByte(call.route.path, (performance.now() - sentMs) / 1_000);
+      metrics.upstreamFirstByte(call.route.path, secondsSince(sentMs));
       if (answer.status < 200 || answer.status > 299) {
         if (answer.status === 429 || answer.status === 503) guarded.sample({ kind: 'overloaded' });
         return await this.refusedByUpstream(call, admitted, live, answer);
@@ -501,6 +498,10 @@ export class MeteredCalls {
       'a call failed',
     );
   }
+}
+
+function secondsSince(startMs: number): number {
+  return (performance.now() - startMs) / 1_000;
 }
 
 /** Reads a body whole, up to a bound. */
