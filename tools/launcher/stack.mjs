@@ -110,6 +110,8 @@ export async function startStack({
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'info',
       WEIR_SECRET_KEY: secretKey,
       REDIS_URL: redis.url,
+      // Providers on this machine: the demo's, and one of your own. Otherwise private addresses are refused.
+      UPSTREAM_ALLOW_PRIVATE: 'true',
     };
 
     await runToEnd({
@@ -181,8 +183,6 @@ export async function startStack({
         ...common,
         ADMIN_API_URL: adminApiUrl,
         SPOOL_DIR: spoolDir,
-        // The demo provider is on this machine, where the gateway otherwise sends nothing.
-        UPSTREAM_ALLOW_PRIVATE: 'true',
         ...appEnv.gateway,
       }),
     );
