@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EpochKeeper, type EpochKeeperOptions } from './epoch-keeper.js';
+import { LeaseReaper } from './lease-reaper.js';
 import type { CounterSeed, Lease, QuotaEngine } from './quota-engine.js';
 import { connectQuotaRedis, type QuotaRedis } from './quota-redis.js';
 import { createRedisEngine } from './redis-engine.js';
@@ -216,6 +217,39 @@ describe('epochs', () => {
     });
     expect(await paused.ensure(0)).toEqual({ epoch: declared[0], created: false });
     expect((await peek(engine, caller))[0]?.inFlight).toBe(1);
+  });
+
+  it('corrects a call whose settlement was lost and that was reaped before it could be sent again', async () => {
+    const caller = inOneShard();
+    await keeper().ensure(0);
+    const { lease } = await admitted(engine, callOf(caller, { leaseMs: 1 }));
+    const keys = redis.keys(0);
+    const scopes = caller.path.map(({ id }) => keys.scope(id));
+    const names = [keys.lease(lease.id), keys.leases, keys.seq, keys.outbox, ...scopes];
+    const before = await Promise.all(names.map((name) => redis.client.dumpBuffer(name)));
+    expect((await settle(caller, lease, 10, 9)).outcome).toBe('settled');
+    // Redis comes back as it was before the settlement, in another process.
+    for (const [index, name] of names.entries()) {
+      const value = before[index];
+      if (value) await redis.client.restore(name, 0, value, 'REPLACE');
+      else await redis.client.del(name);
+    }
+    await redis.client.hset(keys.meta, 'run_id', 'another process');
+    await keeper().ensure(0);
+    const worker = await connect();
+    await vi.waitFor(async () => {
+      expect(await new LeaseReaper(worker, { batch: 10 }).reap(0)).toBe(1);
+    });
+    expect((await peek(engine, caller))[0]?.month.requests).toBe(1n);
+    await vi.waitFor(async () => {
+      expect((await peek(engine, caller))[0]?.month.costNano).toBe(costOf(10, 9));
+    });
+    const events = (await outbox()).filter(
+      ({ id, event }) => id === lease.id || event.data.adjusts === lease.id,
+    );
+    expect(events.map(({ event }) => event.data.kind)).toEqual(['usage', 'adjustment']);
+    const booked = events.reduce((sum, { event }) => sum + BigInt(event.data.costNano), 0n);
+    expect(booked).toBe(costOf(10, 9));
   });
 
   it.each([

@@ -41,7 +41,6 @@ export function createRedisEngine(redis: QuotaRedis): RedisEngine {
 export class RedisEngine implements QuotaEngine {
   private readonly plans = new PlanCache();
   private readonly inFlight = new LRUCache<string, AdmissionPlan>({ max: maxCallsInFlight });
-
   private readonly recent = new RecentSettlements();
   private readonly unanswered: UnansweredAdmits;
 
@@ -208,7 +207,7 @@ export class RedisEngine implements QuotaEngine {
     return this.settleWith(lease, actual, event, this.descriptorOf(lease, event));
   }
 
-  /** The calendar fields that a call was charged in, as text that a spool can keep. */
+  /** The calendar fields that a call was charged in; the month's alone where this process does not remember the call. */
   descriptorOf(lease: Lease, event: UnnumberedUsageEvent): Buffer {
     return this.inFlight.get(lease.id)?.descriptor ?? monthDescriptor(event);
   }
@@ -377,6 +376,9 @@ export class RedisEngine implements QuotaEngine {
     if (state === 'O') {
       const seq = Number(rest.toString('latin1'));
       this.remember(lease, actual, event, descriptor, epoch, seq);
+    } else if (state === 'X') {
+      // The settlement was lost, the lease was not, and the reaper has charged it since.
+      await this.settleLate(lease, actual, event, unpackDoubles(rest, 0));
     } else if (state === 'M') {
       const isCounted = entry.epoch === fence.counted.epoch && entry.seq <= fence.counted.seq;
       await this.book(lease, actual, event, isCounted ? null : descriptor);
