@@ -49,14 +49,13 @@ export async function run({ seconds, log }) {
     // The one call that this user has for the month.
     const { origin, path, ...call } = big.refused;
     await (await fetch(origin + path, { method: 'POST', ...call })).arrayBuffer();
-    const before = await refusedHistogram(plane.gatewayUrl);
+    const before = await readMetrics(plane.gatewayUrl);
     const refused = await closedLoop(big.refused, {
       connections: JSON_CONNECTIONS,
       ms,
       status: 429,
     });
-    const after = await refusedHistogram(plane.gatewayUrl);
-    const lag = await metric(plane.gatewayUrl, /^nodejs_eventloop_lag_p99_seconds\S* (\S+)$/m);
+    const after = await readMetrics(plane.gatewayUrl);
 
     const failures = [direct, plain, full, directHalf, fullHalf, plainStreams, fullStreams, refused]
       .map((each) => each.failures)
@@ -73,12 +72,12 @@ export async function run({ seconds, log }) {
       added_p50_ms: round(fullHalf.p50_ms - directHalf.p50_ms, 2),
       added_p99_ms: round(fullHalf.p99_ms - directHalf.p99_ms, 2),
       refusals_rps: round(refused.perSecond),
-      refusal_p50_ms: round(median(before, after), 3),
+      refusal_p50_ms: round(median(before.refused, after.refused), 3),
       sse_streams_per_s: round(fullStreams.perSecond),
       sse_us_per_event: round(fullStreams.cpuUs / EVENTS_PER_STREAM, 1),
       plain_sse_streams_per_s: round(plainStreams.perSecond),
       plain_sse_us_per_event: round(plainStreams.cpuUs / EVENTS_PER_STREAM, 1),
-      event_loop_delay_p99_ms: round(lag * 1_000, 1),
+      event_loop_delay_p99_ms: round(before.lagMs, 1),
     };
     for (const [name, value] of Object.entries(result)) log(`${name.padEnd(26)}${value}`);
     return result;
@@ -98,29 +97,25 @@ async function withCpu(pid, work) {
   return { ...measured, cpuUs: (cpuMicros(pid) - before) / measured.calls };
 }
 
-/** @param {string} url @param {RegExp} pattern */
-async function metric(url, pattern) {
-  const text = await (await fetch(`${url}/metrics`)).text();
-  return Number(pattern.exec(text)?.[1]);
-}
-
 /**
- * Cumulative counts of the refusals' server-side time, by upper bound in seconds.
+ * Cumulative counts of the refusals' server-side time by upper bound in seconds, and the 99th percentile of the event
+ * loop's delay since the metrics were last read.
  * @param {string} url
  */
-async function refusedHistogram(url) {
+async function readMetrics(url) {
   const text = await (await fetch(`${url}/metrics`)).text();
   /** @type {Map<number, number>} */
-  const counts = new Map();
+  const refused = new Map();
   for (const line of text.split('\n')) {
     if (!line.startsWith('weir_admission_seconds_bucket') || !line.includes('refused')) continue;
     const bound = /le="([^"]+)"/.exec(line)?.[1] ?? '';
-    counts.set(
+    refused.set(
       bound === '+Inf' ? Infinity : Number(bound),
       Number(line.slice(line.lastIndexOf(' '))),
     );
   }
-  return counts;
+  const lag = /^nodejs_eventloop_lag_p99_seconds\S* (\S+)$/m.exec(text)?.[1];
+  return { refused, lagMs: Number(lag) * 1_000 };
 }
 
 /**
