@@ -85,6 +85,36 @@ export async function writeMigration(databaseUrl, name) {
   return file;
 }
 
+/** @type {string | null} */
+let lastPanic = null;
+/** @type {Promise<any> | null} */
+let engineModule = null;
+
+/** The engine's code, once per process: its JavaScript side knows one instance only. */
+function loadEngine() {
+  engineModule ??= (async () => {
+    const bindings = await import('@prisma/schema-engine-wasm/schema_engine_bg');
+    const require = createRequire(import.meta.url);
+    const wasmFile = join(
+      dirname(require.resolve('@prisma/schema-engine-wasm')),
+      'schema_engine_bg.wasm',
+    );
+    // The engine leaves the reason of a crash here.
+    /** @type {any} */ (globalThis).PRISMA_WASM_PANIC_REGISTRY = {
+      set_message: (/** @type {string} */ message) => {
+        lastPanic = message;
+      },
+    };
+    const { instance } = await WebAssembly.instantiate(readFileSync(wasmFile), {
+      './schema_engine_bg.js': /** @type {any} */ (bindings),
+    });
+    bindings.__wbg_set_wasm(instance.exports);
+    /** @type {any} */ (instance.exports).__wbindgen_start();
+    return bindings;
+  })();
+  return engineModule;
+}
+
 /**
  * @template T
  * @param {string} databaseUrl
@@ -93,36 +123,20 @@ export async function writeMigration(databaseUrl, name) {
  */
 async function withEngine(databaseUrl, work) {
   const { bindMigrationAwareSqlAdapterFactory } = await import('@prisma/driver-adapter-utils');
-  const bindings = await import('@prisma/schema-engine-wasm/schema_engine_bg');
-  const require = createRequire(import.meta.url);
-  const wasmFile = join(
-    dirname(require.resolve('@prisma/schema-engine-wasm')),
-    'schema_engine_bg.wasm',
-  );
-  const { instance } = await WebAssembly.instantiate(readFileSync(wasmFile), {
-    './schema_engine_bg.js': /** @type {any} */ (bindings),
-  });
-  bindings.__wbg_set_wasm(instance.exports);
-  /** @type {any} */ (instance.exports).__wbindgen_start();
-  /** @type {string | null} */
-  let panic = null;
-  // The engine leaves the reason of a crash here.
-  /** @type {any} */ (globalThis).PRISMA_WASM_PANIC_REGISTRY = {
-    set_message: (/** @type {string} */ message) => {
-      panic = message;
-    },
-  };
+  const { SchemaEngine } = await loadEngine();
   const factory = await adapterFactory(databaseUrl);
   const datamodels = schemaFiles().map(({ path, content }) => [path, content]);
   try {
-    const engine = await bindings.SchemaEngine.new(
+    const engine = await SchemaEngine.new(
       { datamodels },
       () => {},
       bindMigrationAwareSqlAdapterFactory(/** @type {any} */ (factory)),
     );
     return await work(engine);
   } catch (error) {
-    throw panic === null ? error : new Error(`the schema engine crashed: ${panic}`, { cause: error });
+    throw lastPanic === null
+      ? error
+      : new Error(`the schema engine crashed: ${lastPanic}`, { cause: error });
   } finally {
     await factory.close();
   }
@@ -163,8 +177,9 @@ async function adapterFactory(databaseUrl) {
         performIO: {
           value: async () => {
             const result = await performIO.call(adapter, query);
-            charColumns = result.fields.flatMap((/** @type {any} */ field, /** @type {number} */ index) =>
-              field.dataTypeID === pg.types.builtins.CHAR ? [index] : [],
+            charColumns = result.fields.flatMap(
+              (/** @type {any} */ field, /** @type {number} */ index) =>
+                field.dataTypeID === pg.types.builtins.CHAR ? [index] : [],
             );
             for (const index of charColumns) {
               result.fields[index].dataTypeID = pg.types.builtins.TEXT;
@@ -250,7 +265,10 @@ function readMigrations() {
       path: name,
       migrationFile: {
         path: 'migration.sql',
-        content: { tag: 'ok', value: readFileSync(join(migrationsDir, name, 'migration.sql'), 'utf8') },
+        content: {
+          tag: 'ok',
+          value: readFileSync(join(migrationsDir, name, 'migration.sql'), 'utf8'),
+        },
       },
     })),
   };
@@ -263,12 +281,16 @@ async function main([command, name]) {
   switch (command) {
     case 'apply': {
       const applied = await applyMigrations(databaseUrl);
-      console.log(applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`);
+      console.log(
+        applied.length === 0 ? 'the database is up to date' : `applied ${applied.join(', ')}`,
+      );
       return;
     }
     case 'new': {
       const file = await writeMigration(databaseUrl, name ?? '');
-      console.log(file === null ? 'schema and migrations agree: nothing to write' : `wrote ${file}`);
+      console.log(
+        file === null ? 'schema and migrations agree: nothing to write' : `wrote ${file}`,
+      );
       return;
     }
     case 'check': {
