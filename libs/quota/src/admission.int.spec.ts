@@ -85,6 +85,24 @@ describe.each(servers)('admission on $name', ({ variable, cluster }) => {
     expect(usage?.month.reservedCostNano).toBe(costOf(10, 20) * BigInt(room));
   });
 
+  it('admits the same total whether one gateway serves the load or five join while it runs', async () => {
+    const totals: number[] = [];
+    for (const gateways of [1, 5]) {
+      const caller = tenant({ 1: [limit({ metric: 'tokens', window: 'day', amount: 30 * 300 })] });
+      const engines = [engine];
+      const results: AdmitResult[] = [];
+      for (let wave = 0; wave < 10; wave += 1) {
+        if (engines.length < gateways) engines.push(await bed.another());
+        const calls = Array.from({ length: 60 }, (_, index) =>
+          (engines[index % engines.length] ?? engine).admit(callOf(caller)),
+        );
+        results.push(...(await Promise.all(calls)));
+      }
+      totals.push(leasesOf(results).length);
+    }
+    expect(totals).toEqual([300, 300]);
+  });
+
   it('never reserves more than 100 tokens a minute for parallel calls of up to 175', async () => {
     const caller = tenant({ 3: [limit({ metric: 'tokens', window: 'minute', amount: 100 })] });
     const sizes = [175, 60, 40, 100, 1];
