@@ -1,7 +1,10 @@
 import { newId, shardOf } from '@weir/domain';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { policyChannel } from './keys.js';
 import { PolicyPublisher } from './policy-publisher.js';
 import { PolicyStore } from './policy-store.js';
+import { connectQuotaRedis } from './quota-redis.js';
+import { startOwnRedis } from './testbed/own-redis.js';
 import { policyDocuments } from './testbed/policy-documents.js';
 import {
   admitted,
@@ -172,5 +175,29 @@ describe.each(servers)('the policy store on $name', ({ variable, cluster }) => {
     await bed.setNow(bed.now() + 1);
     expect(await publisher.republish(documents)).toBeGreaterThan(first);
     expect(await publisher.version(newId())).toBeNull();
+  });
+});
+
+describe('the policy store of a gateway that was started before Redis', () => {
+  it('receives invalidations once Redis is there', async () => {
+    const server = await startOwnRedis();
+    await server.kill();
+    const redis = connectQuotaRedis({ url: server.url, prefix: 'p', shardCount: 1 });
+    const store = new PolicyStore(redis);
+    try {
+      await store.start();
+      await server.restart();
+      await vi.waitFor(
+        async () => {
+          const [, listeners] = await redis.client.pubsub('NUMSUB', policyChannel('p'));
+          expect(listeners).toBe(1);
+        },
+        { timeout: 10_000 },
+      );
+    } finally {
+      await store.stop();
+      await redis.close();
+      await server.close();
+    }
   });
 });

@@ -99,8 +99,11 @@ export class PolicyStore {
       this.unknown.clear();
       this.versions.set(enterpriseId, Number(version));
     });
-    subscriber.subscribe(policyChannel(this.redis.prefix)).catch((error: unknown) => {
-      this.redis.logger.warn({ error: String(error) }, 'policy invalidations are not received');
+    // On every connection: one that never stood has nothing to resume.
+    subscriber.on('ready', () => {
+      subscriber.subscribe(policyChannel(this.redis.prefix)).catch((error: unknown) => {
+        this.redis.logger.warn({ error: String(error) }, 'policy invalidations are not received');
+      });
     });
     this.timer = setInterval(() => {
       this.checking = this.checking.then(() => this.checkVersions());
