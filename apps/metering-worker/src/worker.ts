@@ -94,6 +94,7 @@ export function startWorker(config: WorkerConfig, surroundings: WorkerSurroundin
     if (silentMs !== null && silentMs > consumerSilenceMaxMs) {
       throw new Error(`Kafka has been silent for ${silentMs} ms`);
     }
+    return pipeline.isRunning ? undefined : { degraded: 'waiting for Kafka' };
   });
 
   if (config.WORKER_ROLES.includes('jobs')) {

@@ -47,6 +47,7 @@ export class Pipeline {
   private readonly consumers: BrokerConsumer[] = [];
   private readonly stopping = new AbortController();
   private starting: Promise<void> | null = null;
+  private hasStarted = false;
 
   constructor(private readonly parts: PipelineParts) {}
 
@@ -63,9 +64,13 @@ export class Pipeline {
           'Kafka is not there yet',
         );
       },
-    }).catch((error: unknown) => {
-      if (!this.stopping.signal.aborted) onFatal(error as Error);
-    });
+    })
+      .then(() => {
+        this.hasStarted = true;
+      })
+      .catch((error: unknown) => {
+        if (!this.stopping.signal.aborted) onFatal(error as Error);
+      });
   }
 
   async stop(): Promise<void> {
@@ -73,6 +78,11 @@ export class Pipeline {
     await this.starting;
     await Promise.all(this.relays.map((relay) => relay.stop()));
     await Promise.all(this.consumers.map((consumer) => consumer.stop()));
+  }
+
+  /** Whether relays and consumers run; not so while Kafka was never there. */
+  get isRunning(): boolean {
+    return this.hasStarted;
   }
 
   /** Longest silence of a consumer; null when this process has none. */

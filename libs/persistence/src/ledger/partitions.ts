@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { inTransaction } from '../transaction.js';
 import { isDroppedMonth } from './database-faults.js';
 
 /** The first instant of the month (UTC) that an instant falls into, milliseconds since the Unix epoch. */
@@ -82,7 +83,11 @@ export async function dropExpiredPartitions(
     if (match === null) continue;
     const month = Date.UTC(Number(match[1]), Number(match[2]) - 1, 1);
     if (month >= firstKept) continue;
-    await pool.query('select weir_drop_usage_partition($1)', [new Date(month)]);
+    await inTransaction(pool, async (client) => {
+      // Whoever waits for the table queues behind us: rather give up and come again than hold up the bookings.
+      await client.query(`set local lock_timeout = '5s'`);
+      await client.query('select weir_drop_usage_partition($1)', [new Date(month)]);
+    });
     dropped.push(name);
   }
   return dropped;

@@ -40,6 +40,8 @@ export async function changeUsageZone(
   zone: string,
 ): Promise<void> {
   await inTransaction(pool, async (client) => {
+    // Years of a large enterprise take longer than a statement of the API may.
+    await client.query('set local statement_timeout = 0');
     await client.query('select pg_advisory_xact_lock($1)', [zoneLock]);
     await client.query(
       `insert into usage_zone (enterprise_id, zone) values ($1, $2)

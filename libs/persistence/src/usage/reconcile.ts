@@ -35,6 +35,8 @@ export async function reconcile(
   return inTransaction(
     pool,
     async (client) => {
+      // It reads every row of a month.
+      await client.query('set local statement_timeout = 0');
       const enterprise = await client.query<{ name: string; zone: string }>(
         'select name, time_zone as zone from enterprise where id = $1',
         [enterpriseId],
