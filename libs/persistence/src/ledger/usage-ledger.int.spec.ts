@@ -500,6 +500,8 @@ describe('old events', () => {
       });
     }
     expect((await books()).quarters).toEqual(balanced(5).quarters);
+    const reasons = new Set((await lettersOfTopic()).map(({ reason }) => reason));
+    expect(reasons).toEqual(new Set(['the month of the event has been dropped by retention']));
   });
 
   it('makes a missing partition once when several workers need it at the same time', async () => {
