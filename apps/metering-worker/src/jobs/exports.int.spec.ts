@@ -179,15 +179,18 @@ describe('an export', () => {
   it('stops when it is cancelled in the middle, and leaves no file behind', async () => {
     await book(50, (index) => shanghai('2026-11-07T00:00:00') + index);
     const id = await createExport();
+    let reports = 0;
     await expect(
-      runUsageExport(id, options(), async () => {
+      runUsageExport(id, { ...options(), progressEveryMs: 0 }, async () => {
+        reports += 1;
         await harness.database.prisma.exportJob.update({
           where: { id },
           data: { status: 'cancelled' },
         });
-        // The next look at the row comes with the end at the latest.
       }),
     ).rejects.toBeInstanceOf(ExportCancelled);
+    // It was noticed with the next of the eight batches.
+    expect(reports).toBe(1);
     expect((await jobOf(id)).status).toBe('cancelled');
     expect((await readdir(harness.exportDir)).filter((name) => name.includes(id))).toEqual([]);
     await expect(runUsageExport(id, options(), noProgress)).rejects.toBeInstanceOf(ExportCancelled);

@@ -33,6 +33,8 @@ export type ExportOptions = {
   readonly shardCount: number;
   readonly clock: Clock;
   readonly batchSize?: number;
+  /** How often progress is written and cancelling noticed; half a second unless given. */
+  readonly progressEveryMs?: number;
 };
 
 /** Raised when a person has cancelled the export: nothing to report, nothing to try again. */
@@ -182,7 +184,7 @@ async function writeFileFrom(
           row.outputTokens +
           row.audioOutputTokens;
       }
-      if (performance.now() - reportedAtMs < progressEveryMs) continue;
+      if (performance.now() - reportedAtMs < (options.progressEveryMs ?? progressEveryMs)) continue;
       reportedAtMs = performance.now();
       const { count } = await prisma.exportJob.updateMany({
         where: { id: exportId, status: 'running' },

@@ -219,6 +219,24 @@ describe('every breakdown', () => {
     },
   );
 
+  it('counts to the quarter of an hour where a range does not begin and end at midnight', async () => {
+    const { inSales } = company();
+    const midnight = Date.parse('2026-11-10T00:00:00+08:00');
+    const minutes = [-1, 0, 14, 15, 29, 30, 24 * 60 - 1];
+    await book(minutes.map((minute) => next(inSales, midnight + minute * 60_000)));
+    const between = async (from: number, to: number) => {
+      const range = {
+        from: new Date(midnight + from * 60_000),
+        to: new Date(midnight + to * 60_000),
+      };
+      return (await usageSummary(database.pool, query(range))).totals.requests;
+    };
+    expect(await between(0, 24 * 60)).toBe(6n);
+    expect(await between(15, 24 * 60)).toBe(4n);
+    expect(await between(0, 30)).toBe(4n);
+    expect(await between(15, 30)).toBe(2n);
+  });
+
   it('shows failed attempts and repeated ones apart from calls', async () => {
     const { inSales } = company();
     await book([
