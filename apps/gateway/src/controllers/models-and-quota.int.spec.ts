@@ -111,7 +111,7 @@ describe('GET /v1/usage', () => {
       });
       expect([response.status, await response.json()]).toEqual([200, { rows: [] }]);
       expect(seen).toEqual([
-        { url: '/api/v1/key-usage?granularity=day', authorization: `Bearer ${world.secret}` },
+        { url: '/internal/v1/key-usage?granularity=day', authorization: `Bearer ${world.secret}` },
       ]);
       expect((await fetch(`${own.url}/v1/usage`)).status).toBe(401);
     } finally {

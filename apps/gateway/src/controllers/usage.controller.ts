@@ -10,7 +10,7 @@ const answerMs = 10_000;
 const answerBytesMax = 8 * 1024 * 1024;
 
 /**
- * GET /v1/usage: the key's own use. The books are the admin API's, so the request goes on to its `/api/v1/key-usage` with
+ * GET /v1/usage: the key's own use. The books are the admin API's, so the request goes on to its `/internal/v1/key-usage` with
  * the key that came; this app has no database to look into.
  */
 @Controller('v1/usage')
@@ -24,7 +24,7 @@ export class UsageController {
     if (base === undefined) {
       throw new WeirError('unavailable', 'Usage reports are not set up here (ADMIN_API_URL).');
     }
-    const url = new URL('/api/v1/key-usage', base);
+    const url = new URL('/internal/v1/key-usage', base);
     url.search = new URL(request.url, 'http://gateway').search;
     const { authorization, 'x-api-key': apiKey } = request.headers;
     const key = authorization ?? (typeof apiKey === 'string' ? `Bearer ${apiKey}` : '');
