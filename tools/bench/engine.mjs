@@ -86,26 +86,32 @@ export async function run({ seconds, log }) {
 
 class EngineBench {
   static async open(url) {
-    const redis = connectQuotaRedis({
-      url,
-      prefix: 'bench',
-      shardCount: SHARDS,
-      commandTimeoutMs: 10_000,
-    });
-    await redis.ready();
-    const bench = new EngineBench(redis);
+    const bench = new EngineBench(url);
     await bench.reset();
     return bench;
   }
 
-  constructor(redis) {
-    this.redis = redis;
-    this.engine = createRedisEngine(redis);
+  constructor(url) {
+    this.url = url;
+    this.redis = null;
+    this.engine = null;
   }
 
-  /** Empty counters and no open leases, so that each measurement begins alike. */
+  /**
+   * Empty counters, no open leases and an engine that knows of none, so that each measurement begins alike: an engine
+   * that has settled before would take the empty store for one that lost data, and send its last settlements again.
+   */
   async reset() {
-    await this.redis.client.flushdb();
+    await this.redis?.client.flushdb();
+    await this.close();
+    this.redis = connectQuotaRedis({
+      url: this.url,
+      prefix: 'bench',
+      shardCount: SHARDS,
+      commandTimeoutMs: 10_000,
+    });
+    await this.redis.ready();
+    this.engine = createRedisEngine(this.redis);
     const keeper = new EpochKeeper(this.redis, {
       loadLedgerState: async () => null,
       loadSeeds: async () => [],
@@ -259,8 +265,8 @@ class EngineBench {
     return { calls: Number(calls), usec: Number(usec) };
   }
 
-  close() {
-    return this.redis.close();
+  async close() {
+    await this.redis?.close();
   }
 }
 
