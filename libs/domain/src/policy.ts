@@ -61,7 +61,24 @@ export const modelDocumentSchema = z.strictObject({
 });
 export type ModelDocument = z.infer<typeof modelDocumentSchema>;
 
-export const enterpriseSettingsSchema = z.strictObject({
+/** Entries of one list of addresses; a longer list belongs into a firewall. */
+export const ipRulesMax = 200;
+
+const ipRuleSchema = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], {
+  error: 'must be an IP address such as 203.0.113.7 or 2001:db8::1, or a range such as 10.0.0.0/8',
+});
+
+/** From where keys may be used. An IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) counts as the IPv4 address in it. */
+export const ipRulesSchema = z.strictObject({
+  /** Addresses and ranges (CIDR) that may call; empty for all. */
+  allow: z.array(ipRuleSchema).max(ipRulesMax),
+  /** Addresses and ranges that may not, even where `allow` has them. */
+  deny: z.array(ipRuleSchema).max(ipRulesMax),
+});
+export type IpRules = z.infer<typeof ipRulesSchema>;
+
+/** The settings without defaults: what a change of some of them is made of, so that what it leaves out stays as it is. */
+export const enterpriseSettingsFields = z.strictObject({
   /** Share (percent) of a caller's output cap that sliding token windows reserve. */
   windowOutputReservePercent: z.int().min(0).max(100),
   /** What to do when a budget covers the prompt but not the whole cap. */
@@ -71,6 +88,12 @@ export const enterpriseSettingsSchema = z.strictObject({
   degradedBudgetSharePercent: z.int().min(0).max(100),
   /** How long a call without a sign of life keeps its reservation. */
   leaseMs: z.int().min(5_000).max(600_000),
+  ipRules: ipRulesSchema,
+});
+
+/** The settings as they are stored. Fields that came later have a default, for what was stored before them. */
+export const enterpriseSettingsSchema = enterpriseSettingsFields.extend({
+  ipRules: ipRulesSchema.default({ allow: [], deny: [] }),
 });
 export type EnterpriseSettings = z.infer<typeof enterpriseSettingsSchema>;
 
@@ -80,6 +103,7 @@ export const defaultEnterpriseSettings: EnterpriseSettings = Object.freeze({
   degradedMode: 'local',
   degradedBudgetSharePercent: 10,
   leaseMs: 60_000,
+  ipRules: { allow: [], deny: [] },
 });
 
 export const enterpriseDocumentSchema = z.strictObject({

@@ -14,6 +14,7 @@ export const permissions = [
   'exports.run',
   'audit.read',
   'reconciliation.read',
+  'reconciliation.write',
   'settings.write',
   'members.write',
 ] as const;
@@ -34,6 +35,7 @@ export const permissionsOf: Readonly<Record<Role, readonly Permission[]>> = {
     'exports.run',
     'audit.read',
     'reconciliation.read',
+    'reconciliation.write',
   ],
   manager: [
     'tree.read',

@@ -137,6 +137,28 @@ describe('a write', () => {
   });
 });
 
+describe('the address rules of an enterprise', () => {
+  const patch = async (settings: object) => {
+    const { version } = await ok(owner, 'getEnterprise', {});
+    return owner.call('patchEnterprise', { version, body: { settings } });
+  };
+
+  it('are kept by a change that does not name them, and go when it empties them', async () => {
+    const ipRules = { allow: ['10.0.0.0/8'], deny: ['10.0.0.7', '2001:db8::/32'] };
+    expect((await patch({ ipRules })).body.settings).toMatchObject({ ipRules });
+    const changed = await patch({ leaseMs: 62_000 });
+    expect(changed.body.settings).toMatchObject({ ipRules, leaseMs: 62_000 });
+    const none = { allow: [], deny: [] };
+    expect((await patch({ ipRules: none })).body.settings).toMatchObject({ ipRules: none });
+  });
+
+  it('are refused when one is not an address, naming which', async () => {
+    const answer = await patch({ ipRules: { allow: ['10.0.0.0/8', '10.0.0.0/99'], deny: [] } });
+    expect(answer.status).toBe(422);
+    expect(faultsOf(answer)).toEqual(['settings.ipRules.allow.1']);
+  });
+});
+
 describe('bad input', () => {
   const withBody = (Object.entries(adminApi) as [OperationId, ApiRoute][]).filter(
     ([, route]) => route.body !== undefined,

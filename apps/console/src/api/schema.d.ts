@@ -695,6 +695,16 @@ export interface operations {
                             degradedMode: "local" | "closed" | "open";
                             degradedBudgetSharePercent: number;
                             leaseMs: number;
+                            /**
+                             * @default {
+                             *       "allow": [],
+                             *       "deny": []
+                             *     }
+                             */
+                            ipRules: {
+                                allow: (string)[];
+                                deny: (string)[];
+                            };
                         };
                         version: number;
                     };
@@ -733,6 +743,10 @@ export interface operations {
                         degradedMode?: "local" | "closed" | "open";
                         degradedBudgetSharePercent?: number;
                         leaseMs?: number;
+                        ipRules?: {
+                            allow: (string)[];
+                            deny: (string)[];
+                        };
                     };
                 };
             };
@@ -758,6 +772,16 @@ export interface operations {
                             degradedMode: "local" | "closed" | "open";
                             degradedBudgetSharePercent: number;
                             leaseMs: number;
+                            /**
+                             * @default {
+                             *       "allow": [],
+                             *       "deny": []
+                             *     }
+                             */
+                            ipRules: {
+                                allow: (string)[];
+                                deny: (string)[];
+                            };
                         };
                         version: number;
                     };

@@ -3,9 +3,15 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { WeirError, type CallerPolicy, type Clock, type ModelDocument } from '@weir/domain';
 import type { PolicyStore } from '@weir/quota';
 import type { MeteredRoute } from '../routes/metered-route.js';
+import { mayCallFrom } from './ip-rules.js';
 
-/** Who calls: the key's hash, which reloads the policy, and the policy as it was when the call came. */
-export type Caller = { readonly keySha256: string; readonly policy: CallerPolicy };
+/** Who calls: the key's hash, which reloads the policy, and the policy as it was when the call came, and from where. */
+export type Caller = {
+  readonly keySha256: string;
+  readonly policy: CallerPolicy;
+  /** The address that the call came from; that of the proxy's client where TRUST_PROXY says so. */
+  readonly address: string;
+};
 
 /** Longer ones are not hashed: no key of ours is. */
 const secretCharactersMax = 512;
@@ -35,13 +41,14 @@ function unknownKey(): WeirError {
 }
 
 /**
- * Who sends these headers.
+ * Who sends these headers. Whether they may do so from that address is for {@link requireAllowedAddress}.
  *
  * @throws WeirError `invalid_api_key` (none, unknown, disabled or expired), `quota_unavailable` when the policies cannot
  * be read and this key is not cached.
  */
 export async function authenticate(
   headers: IncomingHttpHeaders,
+  address: string,
   policies: PolicyStore,
   clock: Clock,
 ): Promise<Caller> {
@@ -49,13 +56,13 @@ export async function authenticate(
   const policy = await policies.resolve(keySha256);
   if (policy === null) throw unknownKey();
   requireUsable(policy, clock.now());
-  return { keySha256, policy };
+  return { keySha256, policy, address };
 }
 
 /**
  * The caller with a policy that is at least as new as the one that admission asked for.
  *
- * @throws WeirError as {@link authenticate}: the key may have been revoked meanwhile.
+ * @throws WeirError as {@link authenticate} and {@link requireAllowedAddress}: the key may have been revoked meanwhile.
  */
 export async function refreshed(
   caller: Caller,
@@ -65,7 +72,18 @@ export async function refreshed(
   const policy = await policies.refresh(caller.keySha256);
   if (policy === null) throw unknownKey();
   requireUsable(policy, clock.now());
-  return { keySha256: caller.keySha256, policy };
+  const renewed = { ...caller, policy };
+  requireAllowedAddress(renewed);
+  return renewed;
+}
+
+/** @throws WeirError `ip_not_allowed` where the enterprise's rules shut out the caller's address. */
+export function requireAllowedAddress({ policy, address }: Caller): void {
+  if (mayCallFrom(policy.enterprise.settings.ipRules, address)) return;
+  throw new WeirError(
+    'ip_not_allowed',
+    `The API keys of "${policy.enterprise.name}" may not be used from the address ${address}. Ask your administrator to allow it.`,
+  );
 }
 
 function requireUsable(policy: CallerPolicy, nowMs: number): void {

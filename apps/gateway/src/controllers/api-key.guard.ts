@@ -2,12 +2,12 @@ import { Inject, Injectable, type CanActivate, type ExecutionContext } from '@ne
 import type { Clock } from '@weir/domain';
 import { PolicyStore } from '@weir/quota';
 import type { FastifyRequest } from 'fastify';
-import { authenticate, type Caller } from '../caller/caller.js';
+import { authenticate, requireAllowedAddress, type Caller } from '../caller/caller.js';
 import { CLOCK } from '../injection-tokens.js';
 
 export type AuthenticatedRequest = FastifyRequest & { caller: Caller };
 
-/** Lets a request pass whose API key is known, and gives it its caller. */
+/** Lets a request pass whose API key is known and may be used from where it comes, and gives it its caller. */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
   constructor(
@@ -17,7 +17,9 @@ export class ApiKeyGuard implements CanActivate {
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    request.caller = await authenticate(request.headers, this.policies, this.clock);
+    const { headers, ip } = request;
+    request.caller = await authenticate(headers, ip, this.policies, this.clock);
+    requireAllowedAddress(request.caller);
     return true;
   }
 }

@@ -8,7 +8,7 @@ import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
 import { errorBody, errorHeaders } from '../answers/error-body.js';
 import { anthropicLimitHeaders, limitHeaders } from '../answers/limit-headers.js';
 import { limitRefusal } from '../answers/limit-refusal.js';
-import { authenticate, modelFor, type Caller } from '../caller/caller.js';
+import { authenticate, modelFor, requireAllowedAddress, type Caller } from '../caller/caller.js';
 import type { GatewayConfig } from '../config.js';
 import type { GatewayMetrics } from '../observe/gateway-metrics.js';
 import { recordedBytesMax, type IdempotencyStore } from '../idempotency/idempotency-store.js';
@@ -70,6 +70,8 @@ type Incoming = {
   readonly route: MeteredRoute;
   readonly request: IncomingMessage;
   readonly requestId: string;
+  /** Where the call came from, as far as TRUST_PROXY lets a proxy say it. */
+  readonly address: string;
   readonly client: ClientStream;
   readonly startedMs: number;
 };
@@ -112,10 +114,10 @@ export class MeteredCalls {
     route: MeteredRoute,
     request: IncomingMessage,
     response: ServerResponse,
-    requestId: string,
+    from: Pick<Incoming, 'requestId' | 'address'>,
   ): void {
     const client = new ClientStream(response, this.parts.config.CLIENT_STALL_MS);
-    const incoming = { route, request, requestId, client, startedMs: performance.now() };
+    const incoming = { route, request, ...from, client, startedMs: performance.now() };
     const run = this.answer(incoming, response).finally(() => this.running.delete(run));
     this.running.add(run);
   }
@@ -133,11 +135,13 @@ export class MeteredCalls {
       this.requireRoom();
       const caller = await authenticate(
         incoming.request.headers,
+        incoming.address,
         this.parts.policies,
         this.parts.clock,
       );
       known = { policy: caller.policy, model: '' };
       this.parts.noteCaller(caller.policy);
+      requireAllowedAddress(caller);
       this.parts.admission.refuseEarly(caller);
       const call = await this.read(incoming, caller);
       known = { policy: caller.policy, model: call.asked.model };

@@ -18,7 +18,7 @@ export function registerMeteredRoutes(
     for (const route of routes) {
       scope.post(route.path, (request, reply) => {
         reply.hijack();
-        calls.serve(route, request.raw, reply.raw, request.id);
+        calls.serve(route, request.raw, reply.raw, { requestId: request.id, address: request.ip });
       });
     }
     done();

@@ -23,6 +23,8 @@ export type ApiRoute = {
   /** Writes to a row: `If-Match: "<version>"` is required, a stale one answers 412 with the current row. */
   readonly versioned?: boolean;
   readonly errors?: readonly ErrorCode[];
+  /** Largest request body, where the server's own limit is too small. */
+  readonly bodyLimitBytes?: number;
 };
 
 const page = z.strictObject({
@@ -486,6 +488,78 @@ export const adminApi = {
     permission: 'reconciliation.read',
     response: s.reconciliationSchema,
     status: 200,
+  },
+  listReconcileRuns: {
+    method: 'get',
+    path: '/api/v1/reconciliation/runs',
+    summary: 'Comparisons that the worker made, newest first',
+    tag: 'metering',
+    permission: 'reconciliation.read',
+    query: page,
+    response: list(s.reconcileRunSchema),
+    status: 200,
+  },
+  listProviderFiles: {
+    method: 'get',
+    path: '/api/v1/provider-files',
+    summary: "Imported usage files of providers, newest first",
+    tag: 'metering',
+    permission: 'reconciliation.read',
+    query: page,
+    response: list(s.providerFileSchema),
+    status: 200,
+  },
+  importProviderFile: {
+    method: 'post',
+    path: '/api/v1/provider-files',
+    summary: "Import a provider's own usage file; the same file again is the same import",
+    tag: 'metering',
+    permission: 'reconciliation.write',
+    body: s.providerFileBody,
+    response: s.providerFileSchema,
+    status: 201,
+    errors: ['invalid_request', 'body_too_large'],
+    // As JSON, a quotation mark or a line end is two bytes, and a character up to four.
+    bodyLimitBytes: 12 * 1024 * 1024,
+  },
+  matchProviderFile: {
+    method: 'get',
+    path: '/api/v1/provider-files/{id}/match',
+    summary: "A provider's file against the books, both ways",
+    tag: 'metering',
+    permission: 'reconciliation.read',
+    response: s.providerMatchSchema,
+    status: 200,
+  },
+  listDeadLetters: {
+    method: 'get',
+    path: '/api/v1/dead-letters',
+    summary: "Records of this enterprise that could not be booked, newest first; a page may be short",
+    tag: 'metering',
+    permission: 'settings.write',
+    query: page,
+    response: list(s.deadLetterSchema),
+    status: 200,
+  },
+  replayDeadLetter: {
+    method: 'post',
+    path: '/api/v1/dead-letters/{id}/replay',
+    summary: 'Try to book a record again',
+    tag: 'metering',
+    permission: 'settings.write',
+    response: s.deadLetterReplaySchema,
+    status: 200,
+  },
+  acceptHole: {
+    method: 'post',
+    path: '/api/v1/metering/accept-hole',
+    summary: 'Take missing sequence numbers for lost, so that the books can be complete beyond them',
+    tag: 'metering',
+    permission: 'settings.write',
+    body: s.holeAcceptBody,
+    response: null,
+    status: 204,
+    errors: ['invalid_request', 'conflict'],
   },
 } as const satisfies Record<string, ApiRoute>;
 

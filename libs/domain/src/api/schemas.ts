@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { limitModes, metrics, calendarWindows, slidingWindows } from '../limits.js';
-import { dialects, enterpriseSettingsSchema, modelKinds } from '../policy.js';
+import {
+  dialects,
+  enterpriseSettingsFields,
+  enterpriseSettingsSchema,
+  modelKinds,
+} from '../policy.js';
 import { permissions, roles } from '../roles.js';
 import { scopeLevels } from '../scopes.js';
 import { tokenKinds } from '../token-usage.js';
@@ -402,6 +407,91 @@ export const reconciliationSchema = z.strictObject({
   metering: meteringStatusSchema,
 });
 
+const figures = z.strictObject({
+  requests: countText,
+  inputTokens: countText,
+  outputTokens: countText,
+  cost: moneyText,
+});
+export const reconcileRunSchema = z.strictObject({
+  id,
+  periodId: z.string(),
+  at: instant,
+  scopes: z.int(),
+  drifted: z.int(),
+  /** Nothing was under way: only then a difference means something. */
+  settled: z.boolean(),
+  /** The first 100 scopes that differ: counter − ledger, and roll-up − ledger. */
+  drifts: z.array(
+    z.strictObject({ scopeId: id, level: z.enum(scopeLevels), counter: figures, rollup: figures }),
+  ),
+});
+const reason = z.string().trim().min(1, 'must not be empty').max(500);
+
+/** Characters of a provider's file. */
+const providerFileMax = 5_000_000;
+export const providerFileBody = z.strictObject({
+  upstreamId: id,
+  dialect: z.enum(['openai', 'anthropic']),
+  fileName: z.string().trim().min(1, 'must not be empty').max(200),
+  /** The file as text: CSV or JSON. */
+  content: z.string().min(1, 'must not be empty').max(providerFileMax),
+});
+export const providerFileSchema = z.strictObject({
+  id,
+  upstreamId: id,
+  dialect: z.enum(['openai', 'anthropic']),
+  fileName: z.string(),
+  sha256: z.string(),
+  lines: z.int(),
+  createdAt: instant,
+});
+const matchFigures = z.strictObject({
+  /** null: the file does not count them. */
+  requests: countText.nullable(),
+  inputTokens: countText,
+  cachedTokens: countText,
+  outputTokens: countText,
+});
+const matchItem = z.strictObject({
+  /** null: the file names no calls, so that buckets of time and model are compared. */
+  requestId: z.string().nullable(),
+  model: z.string(),
+  startsAt: instant.nullable(),
+  endsAt: instant.nullable(),
+});
+export const providerMatchSchema = z.strictObject({
+  matched: z.int(),
+  differing: z.array(matchItem.extend({ theirs: matchFigures, ours: matchFigures })),
+  /** The provider bills it, and the books do not have it. */
+  onlyTheirs: z.array(matchItem.extend({ theirs: matchFigures })),
+  /** The books have it, and the provider does not bill it. */
+  onlyOurs: z.array(matchItem.extend({ ours: matchFigures })),
+  truncated: z.boolean(),
+});
+
+export const deadLetterSchema = z.strictObject({
+  id,
+  at: instant,
+  topic: z.string(),
+  partition: z.int(),
+  offset: countText,
+  reason: z.string(),
+  replayedAt: instant.nullable(),
+  /** The record as it came, cut after 20,000 characters. */
+  value: z.string(),
+});
+export const deadLetterReplaySchema = z.strictObject({ booked: z.boolean() });
+
+const sequenceNumber = z.int().min(1);
+export const holeAcceptBody = z.strictObject({
+  shard: z.int().min(0),
+  epoch: z.string().min(1).max(64),
+  fromSeq: sequenceNumber,
+  toSeq: sequenceNumber,
+  reason,
+});
+
 export const requestDetailSchema = z.strictObject({
   requestId: z.string(),
   attempts: z.array(
@@ -447,7 +537,7 @@ export const enterpriseSchema = z.strictObject({
 });
 export const enterprisePatchBody = z.strictObject({
   name: name.optional(),
-  settings: enterpriseSettingsSchema.partial().optional(),
+  settings: enterpriseSettingsFields.partial().optional(),
 });
 
 export const apiErrorSchema = z.strictObject({
