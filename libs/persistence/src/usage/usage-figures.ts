@@ -66,3 +66,12 @@ export function figuresOf(row: FigureRow): UsageFigures {
     costNano: value('cost_nano'),
   };
 }
+
+/** Adds up figures that do not overlap. */
+export function sumOfFigures(figures: readonly UsageFigures[]): UsageFigures {
+  const sum = figuresOf({}) as { -readonly [Name in keyof UsageFigures]: bigint };
+  for (const each of figures) {
+    for (const name of Object.keys(sum) as (keyof UsageFigures)[]) sum[name] += each[name];
+  }
+  return sum;
+}
