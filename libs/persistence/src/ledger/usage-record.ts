@@ -4,8 +4,8 @@ import {
   nanoFromPico,
   UnpricedTokenKindError,
   type UsageEvent,
-  usageEventSchema,
 } from '@weir/domain';
+import { checkUsageEvent } from './usage-event-check.js';
 
 /** One record as it came from the broker or the outbox. */
 export type SourceRecord = {
@@ -50,12 +50,9 @@ export function readRecord(source: SourceRecord, nowMs: number, accepted: Accept
     const text = decoder.decode(source.value);
     // PostgreSQL's texts cannot hold it, in whatever field it hides.
     if (text.includes('\\u0000')) return dead('the event contains a NUL character');
-    const parsed = usageEventSchema.safeParse(JSON.parse(text));
-    if (!parsed.success) {
-      const [issue] = parsed.error.issues;
-      return dead(`not a usage event: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`);
-    }
-    const event = parsed.data;
+    const checked = checkUsageEvent(JSON.parse(text));
+    if (!checked.ok) return dead(checked.reason);
+    const { event } = checked;
     const mintedAtMs = instantOfId(event.id);
     const reservedAtMs = Date.parse(event.data.reservedAt);
     if (
