@@ -34,9 +34,13 @@ type Seen = { readonly data: UsageEventData; readonly atMs: number };
 export class UsageDimensions {
   /** Per series, the newest event whose names are stored. */
   private readonly stored: LRUCache<number, Seen>;
+  /** Per dimension, what is stored. A new series of known names must not write its departments and provider again:
+   * those rows are everyone's, and who writes them keeps all others waiting until its commit. */
+  private readonly written: LRUCache<string, Dimension>;
 
   constructor(cacheMax: number) {
     this.stored = new LRUCache({ max: cacheMax });
+    this.written = new LRUCache({ max: cacheMax });
   }
 
   /**
@@ -50,6 +54,7 @@ export class UsageDimensions {
     for (const { data, atMs } of newest.values()) {
       for (const dimension of dimensionsOf(data, atMs)) {
         const key = `${dimension.enterpriseId}|${dimension.kind}|${dimension.id}`;
+        if (this.isWritten(key, dimension)) continue;
         const known = wanted.get(key);
         if (known === undefined || known.seenAtMs < dimension.seenAtMs) wanted.set(key, dimension);
       }
@@ -70,11 +75,19 @@ export class UsageDimensions {
       });
     }
     return () => {
+      for (const [key, dimension] of sorted) this.written.set(key, dimension);
       for (const [seriesId, seen] of newest) {
         const known = this.stored.get(seriesId);
         if (known === undefined || known.atMs < seen.atMs) this.stored.set(seriesId, seen);
       }
     };
+  }
+
+  private isWritten(key: string, { name, path, seenAtMs }: Dimension): boolean {
+    const known = this.written.get(key);
+    if (known === undefined) return false;
+    if (seenAtMs <= known.seenAtMs) return true;
+    return known.name === name && known.path === path && seenAtMs - known.seenAtMs < refreshMs;
   }
 
   /** The newest event of each series that may say something new. */
