@@ -29,6 +29,8 @@ export const gatewayConfigSchema = z.object({
   WEIR_SECRET_KEY: z.string().describe('32 bytes in base64, as from: openssl rand -base64 32'),
   /** Where GET /v1/usage is forwarded to. Unset, that route answers 503. */
   ADMIN_API_URL: z.url().optional(),
+  /** The page that explains the error codes to tenants, each under its code (`#insufficient_quota`); errors link there. Unset: no link. */
+  DOCS_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
   /** Whether upstreams may have private addresses (10/8, 192.168/16, loopback ...). True lets an admin reach your internal network through the gateway. */
   UPSTREAM_ALLOW_PRIVATE: z.stringbool().default(false),
   /** Whether the number of calls at an upstream follows its time to the first token. Off: only UPSTREAM_CONNECTIONS_MAX bounds it. */

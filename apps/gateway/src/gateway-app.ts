@@ -23,7 +23,8 @@ export function gatewayApp(
       metricsToken: config.METRICS_TOKEN,
       bodyLimitBytes: config.BODY_LIMIT_BYTES,
       headerLimitBytes: config.HEADER_LIMIT_BYTES,
-      renderError: (error, requestId, url) => errorBody(error, requestId, dialectOfUrl(url)),
+      renderError: (error, requestId, url) =>
+        errorBody(error, dialectOfUrl(url), { requestId, docsUrl: config.DOCS_URL }),
     },
   };
 }

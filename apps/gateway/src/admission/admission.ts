@@ -86,9 +86,9 @@ export class Admission {
    *
    * @throws WeirError: the limit's refusal.
    */
-  refuseEarly({ policy }: Caller): void {
-    const denial = this.denials.denialOf(policy, null);
-    if (denial !== null) throw refusalOf(denial, policy, null);
+  refuseEarly(caller: Caller): void {
+    const denial = this.denials.denialOf(caller.policy, null);
+    if (denial !== null) throw refusalOf(denial, caller, null);
   }
 
   /**
@@ -166,7 +166,7 @@ export class Admission {
         continue;
       }
       if (denial === null) this.denials.remember(policy, result);
-      throw refusalOf(result, policy, fittingCap);
+      throw refusalOf(result, caller, fittingCap);
     }
     throw new WeirError(
       'quota_unavailable',
@@ -258,9 +258,13 @@ export class Admission {
   }
 }
 
-function refusalOf(refused: Refused, policy: CallerPolicy, fittingCap: number | null): WeirError {
+function refusalOf(
+  refused: Refused,
+  { policy, language }: Caller,
+  fittingCap: number | null,
+): WeirError {
   const { currency, timeZone } = policy.enterprise;
-  return limitRefusal(refused, { currency, timeZone, fittingCap });
+  return limitRefusal(refused, { language, currency, timeZone, fittingCap });
 }
 
 function onlyBudgets(violations: readonly Violation[]): boolean {

@@ -1,6 +1,6 @@
 import type { ErrorCode, WeirError } from '@weir/domain';
 import type { Dialect } from '@weir/domain';
-import type { JsonObject } from '../request/json-body.js';
+import { isJsonObject, type JsonObject } from '../request/json-body.js';
 
 const openAiTypes: Partial<Record<ErrorCode, string>> = {
   rate_limit_exceeded: 'requests',
@@ -27,13 +27,34 @@ export function dialectOfUrl(url: string): Dialect {
   return url.startsWith('/v1/messages') ? 'anthropic' : 'openai';
 }
 
+export type ErrorContext = {
+  readonly requestId: string;
+  /** The page that explains the errors, or undefined where there is none. */
+  readonly docsUrl: string | undefined;
+};
+
+/** Our own part of an error: the request, what the error itself says, and where its code is explained. */
+export function weirPart(error: WeirError, { requestId, docsUrl }: ErrorContext): JsonObject {
+  const own = error.details['weir'];
+  return {
+    request_id: requestId,
+    ...(isJsonObject(own) ? own : {}),
+    ...(docsUrl === undefined ? {} : { doc: docOf(docsUrl, error.code) }),
+  };
+}
+
+function docOf(docsUrl: string, code: ErrorCode): string {
+  const url = new URL(docsUrl);
+  url.hash = code;
+  return url.href;
+}
+
 /**
  * An error as the callers of a route expect it. Our own part, `weir`, stands beside `error` for plain HTTP callers and
  * inside it as well, because the OpenAI SDKs keep nothing but `error`.
  */
-export function errorBody(error: WeirError, requestId: string, dialect: Dialect): JsonObject {
-  const own = error.details['weir'];
-  const weir = { request_id: requestId, ...(typeof own === 'object' ? own : {}) };
+export function errorBody(error: WeirError, dialect: Dialect, context: ErrorContext): JsonObject {
+  const weir = weirPart(error, context);
   // What went wrong between the gateway and its store is for the log.
   const message =
     error.code === 'quota_unavailable' && 'script' in error.details
@@ -44,7 +65,7 @@ export function errorBody(error: WeirError, requestId: string, dialect: Dialect)
     return {
       type: 'error',
       error: { type, message, code: error.code, weir },
-      request_id: requestId,
+      request_id: context.requestId,
       weir,
     };
   }

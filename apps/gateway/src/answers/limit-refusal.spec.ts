@@ -30,7 +30,12 @@ const rate: Violation = {
   resetsAtMs: null,
   retryAfterMs: 4_200,
 };
-const context = { currency: 'EUR', timeZone: 'Europe/Berlin', fittingCap: null };
+const context = {
+  language: 'en' as const,
+  currency: 'EUR',
+  timeZone: 'Europe/Berlin',
+  fittingCap: null,
+};
 const refuse = (violations: Violation[], retryAfterMs: number | null = null) =>
   limitRefusal({ outcome: 'refused', violations, retryAfterMs }, context);
 
@@ -41,7 +46,7 @@ describe('limitRefusal', () => {
     expect(error.message).toBe(
       'The department "Marketing" has used up its budget: limit 12.50 EUR a month, 12.00 EUR used, 0.40 EUR reserved by running calls, 0.20 EUR asked for by this call. It resets at 2026-12-01T00:00:00.000Z (Europe/Berlin).',
     );
-    expect(errorBody(error, 'req-1', 'openai')).toMatchObject({
+    expect(errorBody(error, 'openai', { requestId: 'req-1', docsUrl: undefined })).toMatchObject({
       error: { type: 'insufficient_quota', code: 'insufficient_quota' },
       weir: {
         request_id: 'req-1',
@@ -68,7 +73,9 @@ describe('limitRefusal', () => {
     const error = refuse([rate], 4_200);
     expect(error.code).toBe('rate_limit_exceeded');
     expect(errorHeaders(error)).toMatchObject({ 'retry-after': '5', 'retry-after-ms': '4200' });
-    expect(errorBody(error, 'r', 'openai')).toMatchObject({ error: { type: 'tokens' } });
+    expect(errorBody(error, 'openai', { requestId: 'r', docsUrl: undefined })).toMatchObject({
+      error: { type: 'tokens' },
+    });
     expect(errorHeaders(refuse([{ ...rate, metric: 'requests' }], 3))['retry-after']).toBe('1');
   });
 
@@ -96,5 +103,47 @@ describe('limitRefusal', () => {
     const error = refuse([{ ...budget, limit: 0n, impossible: true }]);
     expect(error.code).toBe('insufficient_quota');
     expect(error.message).toContain('is blocked');
+  });
+
+  it('speaks Chinese where asked to, and changes nothing that a program reads', () => {
+    const inChinese = { ...context, language: 'zh' as const };
+    const refused = (violation: Violation, retryAfterMs: number | null = null) =>
+      ({ outcome: 'refused', violations: [violation], retryAfterMs }) as const;
+    const chinese = limitRefusal(refused(budget), inChinese);
+    expect(chinese.message).toBe(
+      '部门“Marketing”的预算已用完：限额 每月 12.50 EUR，已用 12.00 EUR，运行中的调用预留 0.40 EUR，本次调用需要 0.20 EUR。将于 2026-12-01T00:00:00.000Z（Europe/Berlin）重置。',
+    );
+    expect(limitRefusal(refused(rate, 4_200), inChinese).message).toBe(
+      'API 密钥“ci”已达到限额 每分钟 1,000 个 token：已用 600，运行中的调用预留 300，本次调用需要 200。请在 5 秒后重试。',
+    );
+    const impossible = refused({ ...rate, impossible: true, requested: 1_200n });
+    expect(limitRefusal(impossible, { ...inChinese, fittingCap: 700 }).message).toBe(
+      '本次调用可能需要 1,200 个 token，但API 密钥“ci”的限额为 每分钟 1,000 个 token，无法满足。将 max_tokens 设为不超过 700 即可。',
+    );
+    expect(limitRefusal(refused({ ...budget, limit: 0n }), inChinese).message).toContain(
+      '已被停用',
+    );
+    for (const refusal of [refused(budget), refused(rate, 4_200), impossible]) {
+      const english = limitRefusal(refusal, context);
+      const other = limitRefusal(refusal, inChinese);
+      expect({ code: other.code, details: other.details }).toEqual({
+        code: english.code,
+        details: english.details,
+      });
+    }
+  });
+
+  it('links to the page on its code where there is one, and nowhere else', () => {
+    const error = refuse([budget]);
+    const docsUrl = 'https://docs.example.com/errors';
+    for (const dialect of ['openai', 'anthropic'] as const) {
+      const body = errorBody(error, dialect, { requestId: 'r', docsUrl });
+      expect(body).toMatchObject({
+        error: { weir: { doc: `${docsUrl}#insufficient_quota` } },
+        weir: { doc: `${docsUrl}#insufficient_quota` },
+      });
+      const without = errorBody(error, dialect, { requestId: 'r', docsUrl: undefined });
+      expect(without['weir']).not.toHaveProperty('doc');
+    }
   });
 });

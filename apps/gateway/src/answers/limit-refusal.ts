@@ -1,41 +1,11 @@
-import {
-  formatNano,
-  isCalendarWindow,
-  WeirError,
-  type ErrorCode,
-  type Metric,
-  type ScopeLevel,
-  type Window,
-} from '@weir/domain';
+import { formatNano, isCalendarWindow, WeirError, type ErrorCode, type Metric } from '@weir/domain';
 import type { Refused, Violation } from '@weir/quota';
-
-const levelNames: Readonly<Record<ScopeLevel, string>> = {
-  enterprise: 'enterprise',
-  department: 'department',
-  user: 'user',
-  key: 'API key',
-};
-
-const metricNames: Readonly<Record<Metric, string>> = {
-  requests: 'requests',
-  tokens: 'tokens',
-  input_tokens: 'input tokens',
-  output_tokens: 'output tokens',
-  cost: 'money',
-  concurrency: 'calls at the same time',
-};
-
-const windowNames: Readonly<Record<Window, string>> = {
-  second: 'per second',
-  minute: 'per minute',
-  hour: 'per hour',
-  day: 'a day',
-  week: 'a week',
-  month: 'a month',
-  total: 'in all',
-};
+import type { Language } from './language.js';
+import { refusalTexts } from './refusal-text.js';
 
 export type RefusalContext = {
+  /** Of the text for people; all else in the answer is the same in every language. */
+  readonly language: Language;
   readonly currency: string;
   readonly timeZone: string;
   /** Output tokens per call that would fit, when the caller could ask for fewer; else null. */
@@ -128,36 +98,38 @@ function messageOf(
   retryAfterMs: number | null,
   context: RefusalContext,
 ): string {
-  const who = `The ${levelNames[violation.scope.level]} "${violation.scope.name}"`;
-  const forModel = violation.model === null ? '' : ` of the model "${violation.model}"`;
-  const amount = (value: bigint): string =>
-    violation.metric === 'cost'
-      ? `${formatNano(value)} ${context.currency}`
-      : value.toLocaleString('en-US');
-  const unit = violation.metric === 'cost' ? '' : ` ${metricNames[violation.metric]}`;
-  const window = violation.window === null ? '' : ` ${windowNames[violation.window]}`;
-  const limit = `${amount(violation.limit)}${unit}${forModel}${window}`;
-  if (violation.limit === 0n) {
-    return `${who} is blocked: its limit is ${limit}. Ask your administrator to raise it.`;
-  }
-  const state = `${amount(violation.used)} used, ${amount(violation.reserved)} reserved by running calls, ${amount(violation.requested)} asked for by this call`;
-  const lower =
-    context.fittingCap === null
-      ? ''
-      : ` Setting max_tokens to ${context.fittingCap} or less would fit.`;
+  const { metric, window, model, resetsAtMs } = violation;
+  const text = refusalTexts[context.language];
+  const who = { level: text.levels[violation.scope.level], name: violation.scope.name };
+  const bare = (value: bigint): string =>
+    metric === 'cost' ? `${formatNano(value)} ${context.currency}` : value.toLocaleString('en-US');
+  const withUnit = (value: bigint): string =>
+    metric === 'cost' ? bare(value) : `${bare(value)} ${text.metrics[metric]}`;
+  const limit = text.limit({
+    amount: withUnit(violation.limit),
+    model,
+    window: window === null ? null : text.windows[window],
+  });
+  if (violation.limit === 0n) return text.blocked(who, limit);
+  const state = text.state({
+    used: bare(violation.used),
+    reserved: bare(violation.reserved),
+    requested: bare(violation.requested),
+  });
+  const fitting = context.fittingCap === null ? null : text.fitting(context.fittingCap);
   switch (code) {
     case 'impossible_request':
-      return `This call may need ${amount(violation.requested)}${unit}, but ${who.replace(/^The/, 'the')} may never use more than ${limit}.${lower || ' Ask for less, or ask your administrator to raise the limit.'}`;
+      return text.impossible(who, withUnit(violation.requested), limit, fitting);
     case 'insufficient_quota': {
       const reset =
-        violation.resetsAtMs === null
-          ? 'It does not reset: ask your administrator to raise it.'
-          : `It resets at ${new Date(violation.resetsAtMs).toISOString()} (${context.timeZone}).`;
-      return `${who} has used up its budget: limit ${limit}, ${state}. ${reset}${lower}`;
+        resetsAtMs === null
+          ? null
+          : { at: new Date(resetsAtMs).toISOString(), timeZone: context.timeZone };
+      return text.usedUp(who, limit, state, reset, fitting);
     }
     default: {
       const seconds = Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000));
-      return `${who} has reached its limit of ${limit}: ${state}. Try again in ${seconds} s.`;
+      return text.reached(who, limit, state, seconds);
     }
   }
 }

@@ -2,15 +2,17 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { WeirError, type CallerPolicy, type Clock, type ModelDocument } from '@weir/domain';
 import type { PolicyStore } from '@weir/quota';
+import { languageOf, type Language } from '../answers/language.js';
 import type { MeteredRoute } from '../routes/metered-route.js';
 import { mayCallFrom } from './ip-rules.js';
 
-/** Who calls: the key's hash, which reloads the policy, and the policy as it was when the call came, and from where. */
+/** Who calls, from where and in which language: the key's hash reloads the policy, which is as it was when the call came. */
 export type Caller = {
   readonly keySha256: string;
   readonly policy: CallerPolicy;
   /** The address that the call came from; that of the proxy's client where TRUST_PROXY says so. */
   readonly address: string;
+  readonly language: Language;
 };
 
 /** Longer ones are not hashed: no key of ours is. */
@@ -56,7 +58,7 @@ export async function authenticate(
   const policy = await policies.resolve(keySha256);
   if (policy === null) throw unknownKey();
   requireUsable(policy, clock.now());
-  return { keySha256, policy, address };
+  return { keySha256, policy, address, language: languageOf(headers['accept-language']) };
 }
 
 /**

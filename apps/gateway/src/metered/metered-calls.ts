@@ -5,7 +5,7 @@ import type { PolicyStore, QuotaEngine } from '@weir/quota';
 import type { TokenCounter } from '@weir/tokens';
 import type { Admission, AdmittedCall, PromptSize } from '../admission/admission.js';
 import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
-import { errorBody, errorHeaders } from '../answers/error-body.js';
+import { errorBody, errorHeaders, weirPart, type ErrorContext } from '../answers/error-body.js';
 import { anthropicLimitHeaders, limitHeaders } from '../answers/limit-headers.js';
 import { limitRefusal } from '../answers/limit-refusal.js';
 import { authenticate, modelFor, requireAllowedAddress, type Caller } from '../caller/caller.js';
@@ -19,7 +19,6 @@ import { Drains } from '../relay/drains.js';
 import { relayStream } from '../relay/relay-stream.js';
 import { Taximeter } from '../relay/taximeter.js';
 import {
-  isJsonObject,
   parseJsonObject,
   readBody,
   requireJsonContent,
@@ -156,7 +155,9 @@ export class MeteredCalls {
       this.logFault(incoming, error);
       if (response.headersSent) response.destroy();
       else {
-        const body = JSON.stringify(errorBody(error, incoming.requestId, incoming.route.dialect));
+        const body = JSON.stringify(
+          errorBody(error, incoming.route.dialect, this.errorContext(incoming)),
+        );
         incoming.client.answer(error.httpStatus, errorHeaders(error), body);
       }
     }
@@ -399,22 +400,22 @@ export class MeteredCalls {
         keepAliveMs: config.STREAM_KEEP_ALIVE_MS,
         describeStop: (violations) => {
           if (violations.length === 0) {
-            return {
-              message: 'The limits could not be checked while this stream ran on, so it was ended.',
-              code: 'quota_unavailable',
-              weir: { request_id: call.requestId },
-            };
+            const error = new WeirError(
+              'quota_unavailable',
+              'The limits could not be checked while this stream ran on, so it was ended.',
+            );
+            const { code, message } = error;
+            return { message, code, weir: weirPart(error, this.errorContext(call)) };
           }
           const { currency, timeZone } = caller.policy.enterprise;
           const error = limitRefusal(
             { outcome: 'refused', violations, retryAfterMs: null },
-            { currency, timeZone, fittingCap: null },
+            { language: caller.language, currency, timeZone, fittingCap: null },
           );
-          const weir = error.details['weir'];
           return {
             message: error.message,
             code: 'insufficient_quota',
-            weir: { request_id: call.requestId, ...(isJsonObject(weir) ? weir : {}) },
+            weir: weirPart(error, this.errorContext(call)),
           };
         },
       });
@@ -464,6 +465,10 @@ export class MeteredCalls {
       ...(plan.forwardedCap === null ? {} : { 'x-weir-output-cap': String(plan.forwardedCap) }),
       ...(admitted.degraded ? { 'x-weir-degraded': 'true' } : {}),
     };
+  }
+
+  private errorContext({ requestId }: Incoming): ErrorContext {
+    return { requestId, docsUrl: this.parts.config.DOCS_URL };
   }
 
   private recordRefusal(
