@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import helmet from '@fastify/helmet';
 import rateLimit from '@fastify/rate-limit';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { adminApi, type ApiRoute } from '@weir/domain';
 import type { Logger, WeirAppOptions } from '@weir/platform';
 import type { FastifyInstance } from 'fastify';
 import type { AdminConfig } from './config.js';
@@ -30,6 +31,7 @@ async function configure(
   logger: Logger,
 ): Promise<void> {
   const fastify = app.getHttpAdapter().getInstance() as unknown as FastifyInstance;
+  allowLargeBodies(fastify);
   await fastify.register(rateLimit, signInRateLimit(config.SIGN_IN_RATE_PER_MINUTE));
   await fastify.register(helmet, {
     contentSecurityPolicy: {
@@ -60,4 +62,16 @@ async function configure(
   );
   if (isBuilt) await serveConsole(fastify, folder);
   else logger.warn({ folder }, 'there is no built console here: only the API is served');
+}
+
+/** Gives the few routes that take files a body limit of their own; all others keep the server's. */
+function allowLargeBodies(fastify: FastifyInstance): void {
+  const routes: readonly ApiRoute[] = Object.values(adminApi);
+  fastify.addHook('onRoute', (options) => {
+    const methods = [options.method].flat().map((method) => method.toLowerCase());
+    const route = routes.find(
+      ({ path, method }) => path === options.url && methods.includes(method),
+    );
+    if (route?.bodyLimitBytes !== undefined) options.bodyLimit = route.bodyLimitBytes;
+  });
 }

@@ -15,7 +15,9 @@ import { openExportQueue } from './exports/export-queue.js';
 import { AnswerInterceptor } from './http/answer.interceptor.js';
 import { ApiGuard } from './http/api.guard.js';
 import { OpenApiController } from './http/openapi.controller.js';
+import { ClearingController } from './metering/clearing.controller.js';
 import { MeteringController } from './metering/metering.controller.js';
+import { ProviderFilesController } from './metering/provider-files.controller.js';
 import { LiveCounters } from './organisation/live-counters.js';
 import { OrganisationController } from './organisation/organisation.controller.js';
 import { ADMIN_CONFIG, DATABASE, EXPORT_QUEUE, POLICY_PUBLISHER } from './tokens.js';
@@ -49,8 +51,10 @@ export class AdminApiModule implements OnModuleInit {
         ExportsController,
         OpenApiController,
         KeyUsageController,
+        ClearingController,
         MeteringController,
         OrganisationController,
+        ProviderFilesController,
         UsageController,
       ],
       providers: [

@@ -1,11 +1,20 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { adminApi, newId, type ApiRoute, type OperationId, type Role } from '@weir/domain';
-import { openDatabase, type Database } from '@weir/persistence';
+import { adminApi, newId, shardOf, type ApiRoute, type OperationId, type Role } from '@weir/domain';
+import {
+  importProviderFile,
+  listDeadLetters,
+  openDatabase,
+  UsageLedger,
+  type Database,
+} from '@weir/persistence';
 import {
   createTestDatabase,
+  numbered,
   openTestRedis,
+  testTenant,
+  usageEvent,
   type TestDatabase,
   type TestRedis,
 } from '@weir/testing';
@@ -55,7 +64,9 @@ beforeAll(async () => {
   });
   db = openDatabase({ url: database.url, poolMax: 2 });
   acme = await makeTestWorld(test.app, 'acme');
-  globex = await makeTestWorld(test.app, 'globex');
+  // On another shard, so that what is the shard's is foreign too.
+  do globex = await makeTestWorld(test.app, unique('globex').replace(' ', '-'));
+  while (shardOfWorld(globex) === shardOfWorld(acme));
   clients = await signInAll(test, acme);
 });
 afterAll(async () => {
@@ -141,6 +152,58 @@ async function freshRequest(world: TestWorld, member: 'member' | 'engineer'): Pr
     },
   });
   return requestId;
+}
+
+const shardOfWorld = (world: TestWorld) => shardOf(world.enterpriseId, test.config.SHARD_COUNT);
+const providerFileOf = (upstreamId: string) => ({
+  upstreamId,
+  dialect: 'openai' as const,
+  fileName: 'usage.csv',
+  content: `start_time,end_time,model,input_tokens,output_tokens\n1763596800,1763600400,gpt,${(counter += 1)},1\n`,
+});
+async function freshProviderFile(world: TestWorld): Promise<string> {
+  const { upstreamId, content, ...file } = providerFileOf(world.upstream);
+  const { enterpriseId } = world;
+  const { importId } = await importProviderFile(db.pool, {
+    ...file,
+    enterpriseId,
+    providerId: upstreamId,
+    text: content,
+    atMs: Date.now(),
+  });
+  return importId;
+}
+const eventOf = (world: TestWorld) =>
+  usageEvent(testTenant({ enterprise: { id: world.enterpriseId, name: 'x' } }), Date.now());
+async function book(values: readonly (object | string)[]): Promise<void> {
+  const result = await new UsageLedger(db.pool).bookSlice({
+    topic: 'matrix',
+    partition: 0,
+    records: values.map((value) => ({
+      offset: BigInt((counter += 1)),
+      key: null,
+      value: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)),
+    })),
+    order: 'unfenced',
+  });
+  if (result.outcome !== 'booked') throw new Error(result.outcome);
+}
+/** A record that cannot be booked; null: of nobody that could be named. */
+async function freshDeadLetter(world: TestWorld | null): Promise<string> {
+  await book([
+    world === null
+      ? `{"data":{"enterprise":{"id":"${acme.enterpriseId}"`
+      : { ...eventOf(world), spoilt: true },
+  ]);
+  const [letter] = await listDeadLetters(db.pool, { limit: 1 });
+  if (letter === undefined) throw new Error('a dead letter');
+  return letter.id;
+}
+async function freshHole(world: TestWorld) {
+  const shard = shardOfWorld(world);
+  const epoch = newId();
+  await book([1, 3].map((seq) => numbered(eventOf(world), seq, { shard, epoch })));
+  return { shard, epoch, fromSeq: 2, toSeq: 2, reason: 'lost with its disk' };
 }
 
 /** The same call with ids that this role must not learn of: another enterprise's, and what is beyond its reach. */
@@ -516,6 +579,34 @@ const matrix: Record<OperationId, Entry | 'without a role'> = {
   getMeteringStatus: { roles: everyone, own: () => ({}) },
   // No epoch was declared in this Redis, so its counters cannot be read: an honest 503, past all checks of rights.
   getReconciliation: { roles: ['owner', 'admin', 'finance'], own: () => ({}), status: 503 },
+  listReconcileRuns: { roles: ['owner', 'admin', 'finance'], own: () => ({}) },
+  listProviderFiles: { roles: ['owner', 'admin', 'finance'], own: () => ({}) },
+  importProviderFile: {
+    roles: ['owner', 'admin', 'finance'],
+    own: () => ({ body: providerFileOf(acme.upstream) }),
+    foreign: () => [{ body: providerFileOf(globex.upstream) }, { body: providerFileOf(newId()) }],
+  },
+  matchProviderFile: {
+    roles: ['owner', 'admin', 'finance'],
+    own: async () => ({ id: await freshProviderFile(acme) }),
+    foreign: async () => [{ id: await freshProviderFile(globex) }, { id: newId() }],
+  },
+  // Raw records: the owner's alone.
+  listDeadLetters: { roles: ['owner'], own: () => ({}) },
+  replayDeadLetter: {
+    roles: ['owner'],
+    own: async () => ({ id: await freshDeadLetter(acme) }),
+    foreign: async () => [
+      { id: await freshDeadLetter(globex) },
+      { id: await freshDeadLetter(null) },
+      { id: newId() },
+    ],
+  },
+  acceptHole: {
+    roles: ['owner'],
+    own: async () => ({ body: await freshHole(acme) }),
+    foreign: async () => [{ body: await freshHole(globex) }],
+  },
 };
 
 async function exportsBeyond(role: Role, status: 'queued' | 'done'): Promise<TestCall[]> {

@@ -2,6 +2,7 @@ import { Controller, Inject } from '@nestjs/common';
 import {
   formatNano,
   periodAt,
+  scopeLevels,
   shardOf,
   WeirError,
   type Clock,
@@ -16,7 +17,9 @@ import {
   type MeteringStatus,
 } from '@weir/persistence';
 import type { QuotaRedis, ScopeUsage } from '@weir/quota';
+import { z } from 'zod';
 import type { ControlConfig } from '../config.js';
+import { beforeCursor, pageOf } from '../control/pages.js';
 import { Operation, type AnswerOf, type CallOf } from '../http/operation.js';
 import { LiveCounters } from '../organisation/live-counters.js';
 import { CLOCK, CONTROL_CONFIG, DATABASE, LIVE_REDIS } from '../tokens.js';
@@ -24,6 +27,26 @@ import { CLOCK, CONTROL_CONFIG, DATABASE, LIVE_REDIS } from '../tokens.js';
 type StatusView = AnswerOf<'getMeteringStatus'>;
 type ScopeView = AnswerOf<'getReconciliation'>['scopes'][number];
 type Named = { id: string; level: ScopeLevel; name: string };
+
+/** Of one comparison, in an answer. */
+const driftsShown = 100;
+/** As `recordReconciliation` stores them. */
+const figuresSchema = z
+  .object({
+    requests: z.string(),
+    inputTokens: z.string(),
+    outputTokens: z.string(),
+    costNano: z.string(),
+  })
+  .transform(({ costNano, ...counts }) => ({ ...counts, cost: formatNano(BigInt(costNano)) }));
+const driftsSchema = z.array(
+  z.object({
+    scopeId: z.string(),
+    level: z.enum(scopeLevels),
+    counter: figuresSchema,
+    rollup: figuresSchema,
+  }),
+);
 
 const nothing: BookedFigures = { requests: 0n, inputTokens: 0n, outputTokens: 0n, costNano: 0n };
 const levelOrder: readonly ScopeLevel[] = ['enterprise', 'department', 'user', 'key'];
@@ -111,6 +134,27 @@ export class MeteringController {
       scopes,
       metering: await this.statusOf(enterpriseId),
     };
+  }
+
+  @Operation('listReconcileRuns')
+  async listRuns({
+    actor,
+    query,
+  }: CallOf<'listReconcileRuns'>): Promise<AnswerOf<'listReconcileRuns'>> {
+    const rows = await this.database.prisma.reconcileRun.findMany({
+      where: { enterpriseId: actor.enterpriseId, ...beforeCursor(query.cursor) },
+      orderBy: { id: 'desc' },
+      take: query.limit + 1,
+    });
+    return pageOf(rows, query.limit, (row) => ({
+      id: row.id,
+      periodId: row.periodId,
+      at: row.at.toISOString(),
+      scopes: row.scopes,
+      drifted: row.drifted,
+      settled: row.settled,
+      drifts: driftsSchema.parse(row.details).slice(0, driftsShown),
+    }));
   }
 
   private async statusOf(enterpriseId: string): Promise<StatusView> {

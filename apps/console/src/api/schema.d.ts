@@ -492,6 +492,109 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/reconciliation/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Comparisons that the worker made, newest first */
+        get: operations["listReconcileRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/provider-files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Imported usage files of providers, newest first */
+        get: operations["listProviderFiles"];
+        put?: never;
+        /** Import a provider's own usage file; the same file again is the same import */
+        post: operations["importProviderFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/provider-files/{id}/match": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A provider's file against the books, both ways */
+        get: operations["matchProviderFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Records of this enterprise that could not be booked, newest first; a page may be short */
+        get: operations["listDeadLetters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dead-letters/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Try to book a record again */
+        post: operations["replayDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/metering/accept-hole": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take missing sequence numbers for lost, so that the books can be complete beyond them */
+        post: operations["acceptHole"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -556,7 +659,7 @@ export interface operations {
                             timeZone: string;
                             currency: string;
                         };
-                        permissions: ("tree.read" | "tree.write" | "limits.write" | "keys.read" | "keys.write" | "models.read" | "models.write" | "usage.read" | "exports.run" | "audit.read" | "reconciliation.read" | "settings.write" | "members.write")[];
+                        permissions: ("tree.read" | "tree.write" | "limits.write" | "keys.read" | "keys.write" | "models.read" | "models.write" | "usage.read" | "exports.run" | "audit.read" | "reconciliation.read" | "reconciliation.write" | "settings.write" | "members.write")[];
                         csrfToken: string;
                     };
                 };
@@ -650,7 +753,7 @@ export interface operations {
                             timeZone: string;
                             currency: string;
                         };
-                        permissions: ("tree.read" | "tree.write" | "limits.write" | "keys.read" | "keys.write" | "models.read" | "models.write" | "usage.read" | "exports.run" | "audit.read" | "reconciliation.read" | "settings.write" | "members.write")[];
+                        permissions: ("tree.read" | "tree.write" | "limits.write" | "keys.read" | "keys.write" | "models.read" | "models.write" | "usage.read" | "exports.run" | "audit.read" | "reconciliation.read" | "reconciliation.write" | "settings.write" | "members.write")[];
                         csrfToken: string;
                     };
                 };
@@ -3101,6 +3204,395 @@ export interface operations {
                             }[];
                         };
                     };
+                };
+            };
+            /** @description Any other error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listReconcileRuns: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: {
+                            /** Format: uuid */
+                            id: string;
+                            periodId: string;
+                            /** Format: date-time */
+                            at: string;
+                            scopes: number;
+                            drifted: number;
+                            settled: boolean;
+                            drifts: {
+                                /** Format: uuid */
+                                scopeId: string;
+                                /** @enum {string} */
+                                level: "enterprise" | "department" | "user" | "key";
+                                counter: {
+                                    requests: string;
+                                    inputTokens: string;
+                                    outputTokens: string;
+                                    cost: string;
+                                };
+                                rollup: {
+                                    requests: string;
+                                    inputTokens: string;
+                                    outputTokens: string;
+                                    cost: string;
+                                };
+                            }[];
+                        }[];
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description Any other error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listProviderFiles: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: {
+                            /** Format: uuid */
+                            id: string;
+                            /** Format: uuid */
+                            upstreamId: string;
+                            /** @enum {string} */
+                            dialect: "openai" | "anthropic";
+                            fileName: string;
+                            sha256: string;
+                            lines: number;
+                            /** Format: date-time */
+                            createdAt: string;
+                        }[];
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description Any other error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    importProviderFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** Format: uuid */
+                    upstreamId: string;
+                    /** @enum {string} */
+                    dialect: "openai" | "anthropic";
+                    fileName: string;
+                    content: string;
+                };
+            };
+        };
+        responses: {
+            /** @description OK */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** Format: uuid */
+                        id: string;
+                        /** Format: uuid */
+                        upstreamId: string;
+                        /** @enum {string} */
+                        dialect: "openai" | "anthropic";
+                        fileName: string;
+                        sha256: string;
+                        lines: number;
+                        /** Format: date-time */
+                        createdAt: string;
+                    };
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description body_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Any other error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    matchProviderFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        matched: number;
+                        differing: {
+                            requestId: string | null;
+                            model: string;
+                            startsAt: string | null;
+                            endsAt: string | null;
+                            theirs: {
+                                requests: string | null;
+                                inputTokens: string;
+                                cachedTokens: string;
+                                outputTokens: string;
+                            };
+                            ours: {
+                                requests: string | null;
+                                inputTokens: string;
+                                cachedTokens: string;
+                                outputTokens: string;
+                            };
+                        }[];
+                        onlyTheirs: {
+                            requestId: string | null;
+                            model: string;
+                            startsAt: string | null;
+                            endsAt: string | null;
+                            theirs: {
+                                requests: string | null;
+                                inputTokens: string;
+                                cachedTokens: string;
+                                outputTokens: string;
+                            };
+                        }[];
+                        onlyOurs: {
+                            requestId: string | null;
+                            model: string;
+                            startsAt: string | null;
+                            endsAt: string | null;
+                            ours: {
+                                requests: string | null;
+                                inputTokens: string;
+                                cachedTokens: string;
+                                outputTokens: string;
+                            };
+                        }[];
+                        truncated: boolean;
+                    };
+                };
+            };
+            /** @description Any other error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listDeadLetters: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        items: {
+                            /** Format: uuid */
+                            id: string;
+                            /** Format: date-time */
+                            at: string;
+                            topic: string;
+                            partition: number;
+                            offset: string;
+                            reason: string;
+                            replayedAt: string | null;
+                            value: string;
+                        }[];
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            /** @description Any other error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    replayDeadLetter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        booked: boolean;
+                    };
+                };
+            };
+            /** @description Any other error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    acceptHole: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    shard: number;
+                    epoch: string;
+                    fromSeq: number;
+                    toSeq: number;
+                    reason: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Any other error */

@@ -100,6 +100,7 @@ export const en = {
     'exports.run': 'run exports',
     'audit.read': 'see the audit log',
     'reconciliation.read': 'see the reconciliation',
+    'reconciliation.write': 'import providers’ usage files',
     'settings.write': 'change settings',
     'members.write': 'change roles',
   },

@@ -102,6 +102,7 @@ export const zh: typeof en = {
     'exports.run': '执行导出',
     'audit.read': '查看审计日志',
     'reconciliation.read': '查看对账',
+    'reconciliation.write': '导入供应商用量文件',
     'settings.write': '修改设置',
     'members.write': '修改角色',
   },

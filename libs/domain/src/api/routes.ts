@@ -502,7 +502,7 @@ export const adminApi = {
   listProviderFiles: {
     method: 'get',
     path: '/api/v1/provider-files',
-    summary: "Imported usage files of providers, newest first",
+    summary: 'Imported usage files of providers, newest first',
     tag: 'metering',
     permission: 'reconciliation.read',
     query: page,
@@ -534,7 +534,8 @@ export const adminApi = {
   listDeadLetters: {
     method: 'get',
     path: '/api/v1/dead-letters',
-    summary: "Records of this enterprise that could not be booked, newest first; a page may be short",
+    summary:
+      'Records of this enterprise that could not be booked, newest first; a page may be short',
     tag: 'metering',
     permission: 'settings.write',
     query: page,
@@ -553,7 +554,8 @@ export const adminApi = {
   acceptHole: {
     method: 'post',
     path: '/api/v1/metering/accept-hole',
-    summary: 'Take missing sequence numbers for lost, so that the books can be complete beyond them',
+    summary:
+      'Take missing sequence numbers for lost, so that the books can be complete beyond them',
     tag: 'metering',
     permission: 'settings.write',
     body: s.holeAcceptBody,

@@ -27,6 +27,10 @@ export const auditTargetTypes = [
   'upstream',
   'model',
   'export',
+  'provider-file',
+  'dead-letter',
+  'hole',
+  'counter',
 ] as const;
 export type AuditTargetType = (typeof auditTargetTypes)[number];
 

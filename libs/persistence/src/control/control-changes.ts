@@ -6,7 +6,12 @@ import {
   type NodeDocument,
 } from '@weir/domain';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.js';
-import { appendAudit, type AuditActor, type AuditRecord } from './audit-chain.js';
+import {
+  appendAudit,
+  type AuditActor,
+  type AuditRecord,
+  type AuditTargetType,
+} from './audit-chain.js';
 import { buildDocuments, loadPolicyDocuments } from './policy-documents.js';
 
 /*
@@ -173,6 +178,15 @@ type PendingChange = {
   after: unknown;
 };
 
+/** What the gateways have no document of: such a change publishes nothing. */
+const unpublishedTargets: ReadonlySet<string> = new Set([
+  'export',
+  'provider-file',
+  'dead-letter',
+  'hole',
+  'counter',
+] satisfies AuditTargetType[]);
+
 const limitTargetSchema = z.object({ scopeLevel: z.string(), scopeId: z.string() });
 
 async function publishChanges(
@@ -195,7 +209,7 @@ async function publishChanges(
     const id = limit?.scopeId ?? change.targetId;
     if (level === 'department' || level === 'user') nodeIds.add(id);
     else if (level === 'key') keyIds.add(id);
-    else if (level !== 'export') enterprise = true;
+    else if (!unpublishedTargets.has(level)) enterprise = true;
   }
   if (!enterprise && nodeIds.size === 0 && keyIds.size === 0) return;
 
