@@ -15,6 +15,7 @@ import { openExportQueue } from './exports/export-queue.js';
 import { AnswerInterceptor } from './http/answer.interceptor.js';
 import { ApiGuard } from './http/api.guard.js';
 import { OpenApiController } from './http/openapi.controller.js';
+import { CounterRepairController } from './metering/counter-repair.controller.js';
 import { ClearingController } from './metering/clearing.controller.js';
 import { MeteringController } from './metering/metering.controller.js';
 import { ProviderFilesController } from './metering/provider-files.controller.js';
@@ -52,6 +53,7 @@ export class AdminApiModule implements OnModuleInit {
         OpenApiController,
         KeyUsageController,
         ClearingController,
+        CounterRepairController,
         MeteringController,
         OrganisationController,
         ProviderFilesController,

@@ -1,3 +1,10 @@
+export {
+  CounterRepair,
+  type CounterFigures,
+  type Repair,
+  type RepairResult,
+  type ShardPosition,
+} from './counter-repair.js';
 export { EpochKeeper, type EpochKeeperOptions } from './epoch-keeper.js';
 export { LeaseReaper } from './lease-reaper.js';
 export { type PolicyChanges, PolicyPublisher } from './policy-publisher.js';

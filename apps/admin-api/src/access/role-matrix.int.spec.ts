@@ -580,6 +580,20 @@ const matrix: Record<OperationId, Entry | 'without a role'> = {
   // No epoch was declared in this Redis, so its counters cannot be read: an honest 503, past all checks of rights.
   getReconciliation: { roles: ['owner', 'admin', 'finance'], own: () => ({}), status: 503 },
   listReconcileRuns: { roles: ['owner', 'admin', 'finance'], own: () => ({}) },
+  repairCounter: {
+    roles: ['owner'],
+    own: () => ({ body: { scopeId: acme.content, reason: 'x' } }),
+    // As above: no epoch.
+    status: 503,
+    foreign: () =>
+      [
+        globex.enterpriseId,
+        globex.marketing,
+        globex.users.member,
+        globex.keys.member.id,
+        newId(),
+      ].map((scopeId) => ({ body: { scopeId, reason: 'x' } })),
+  },
   listProviderFiles: { roles: ['owner', 'admin', 'finance'], own: () => ({}) },
   importProviderFile: {
     roles: ['owner', 'admin', 'finance'],

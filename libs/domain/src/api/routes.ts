@@ -499,6 +499,18 @@ export const adminApi = {
     response: list(s.reconcileRunSchema),
     status: 200,
   },
+  repairCounter: {
+    method: 'post',
+    path: '/api/v1/reconciliation/repair',
+    summary:
+      "Set one scope's counter of this month to what the ledger has; only while nothing is under way",
+    tag: 'metering',
+    permission: 'settings.write',
+    body: s.counterRepairBody,
+    response: s.counterRepairSchema,
+    status: 200,
+    errors: ['conflict'],
+  },
   listProviderFiles: {
     method: 'get',
     path: '/api/v1/provider-files',

@@ -426,7 +426,16 @@ export const reconcileRunSchema = z.strictObject({
     z.strictObject({ scopeId: id, level: z.enum(scopeLevels), counter: figures, rollup: figures }),
   ),
 });
+export const counterRepairSchema = z.strictObject({
+  /** null: the counter agreed with the ledger, nothing was changed. */
+  repairId: id.nullable(),
+  scopeId: id,
+  periodId: z.string(),
+  before: figures,
+  after: figures,
+});
 const reason = z.string().trim().min(1, 'must not be empty').max(500);
+export const counterRepairBody = z.strictObject({ scopeId: id, reason });
 
 /** Characters of a provider's file. */
 const providerFileMax = 5_000_000;

@@ -702,6 +702,130 @@ local seq = redis.call('INCR', KEYS[3])
 redis.call('XADD', KEYS[4], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
 return 'O' .. string.format('%.0f', seq)
 `,
+  correct: `#!lua
+-- Adds an exact difference to one calendar counter, once per repair. Only at rest: with an open lease in the counter, or
+-- with an event since the caller compared it with the ledger, nothing is changed.
+--
+-- KEYS[1]    epoch
+-- KEYS[2]    sequence number of the shard's last event
+-- KEYS[3]    scope hash
+-- ARGV[1]    epoch that the difference was computed in
+-- ARGV[2]    sequence number that it was computed at
+-- ARGV[3]    field of the calendar record
+-- ARGV[4]    field that remembers the repair
+-- ARGV[5]    difference, doubles: requests, input, output, cost (the last three as limbs; negative takes away)
+-- ARGV[6]    the counter that it was computed from, in the same shape
+--
+-- Returns    E + epoch | D + record before (done earlier) | C (events came, or the counter is another) | R (open leases)
+--            | N (would be negative) | O + record before
+-- Effects    scope hash.
+-- begin limbs
+-- Exact integers. A Lua number is a double and exact to 2^53 only, so an amount is two limbs, high * 1e9 + low with
+-- 0 <= low < 1e9: exact to 9e18 and beyond. A negative amount has a negative high limb and a low limb that is not.
+local limb = 1000000000
+
+local function add(high, low, by_high, by_low)
+  low = low + by_low
+  if low >= limb then
+    return high + by_high + 1, low - limb
+  end
+  return high + by_high, low
+end
+
+local function subtract(high, low, by_high, by_low)
+  low = low - by_low
+  if low < 0 then
+    return high - by_high - 1, low + limb
+  end
+  return high - by_high, low
+end
+
+local function exceeds(high, low, than_high, than_low)
+  return high > than_high or (high == than_high and low > than_low)
+end
+-- end limbs
+-- begin calendar
+-- One calendar record per scope, period and model: little-endian doubles in one hash field.
+--    1 requests   2 requests of open leases
+--    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
+--    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
+-- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+local calendar_format = '<dddddddddddddd'
+
+local function calendar_open(value)
+  if not value then
+    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  end
+  return { struct.unpack(calendar_format, value) }
+end
+
+local function calendar_pack(record)
+  return struct.pack(calendar_format, unpack(record, 1, 14))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
+-- record; offset 0 for settled + reserved, 6 for the reserved part.
+local function calendar_metric(record, metric, offset)
+  if metric == 5 then
+    return record[7 + offset], record[8 + offset]
+  elseif metric == 2 then
+    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+  elseif metric == 3 then
+    return record[3 + offset], record[4 + offset]
+  elseif metric == 4 then
+    return record[5 + offset], record[6 + offset]
+  end
+  local requests = offset == 0 and record[1] or record[2]
+  local high = math.floor(requests / limb)
+  return high, requests - high * limb
+end
+-- end calendar
+
+local known = redis.call('MGET', KEYS[1], KEYS[2])
+if known[1] ~= ARGV[1] then
+  return 'E' .. (known[1] or '')
+end
+local values = redis.call('HMGET', KEYS[3], ARGV[3], ARGV[4])
+if values[2] then
+  return 'D' .. values[2]
+end
+if (known[2] or '0') ~= ARGV[2] then
+  return 'C'
+end
+local c = calendar_open(values[1])
+if c[2] ~= 0 then
+  return 'R'
+end
+for at = 9, 14 do
+  if c[at] ~= 0 then
+    return 'R'
+  end
+end
+-- Two repairs of the same difference: the second finds another counter than it was computed from.
+local expected = { struct.unpack('<ddddddd', ARGV[6]) }
+if c[1] ~= expected[1] then
+  return 'C'
+end
+for at = 3, 8 do
+  if c[at] ~= expected[at - 1] then
+    return 'C'
+  end
+end
+local before = calendar_pack(c)
+local change = { struct.unpack('<ddddddd', ARGV[5]) }
+c[1] = c[1] + change[1]
+if c[1] < 0 then
+  return 'N'
+end
+for at = 3, 7, 2 do
+  c[at], c[at + 1] = add(c[at], c[at + 1], change[at - 1], change[at])
+  if c[at] < 0 then
+    return 'N'
+  end
+end
+redis.call('HSET', KEYS[3], ARGV[3], calendar_pack(c), ARGV[4], before)
+return 'O' .. before
+`,
   declare: `#!lua
 -- Declares a new epoch of a shard: from here on its counters are trusted on this server process.
 --
