@@ -41,6 +41,7 @@ import { LeaseKeeper } from './settlement/lease-keeper.js';
 import { Settler } from './settlement/settler.js';
 import { AdaptiveLimits } from './upstream/adaptive-limits.js';
 import { UpstreamClient } from './upstream/upstream-client.js';
+import { WaitingRoom } from './waiting/waiting-room.js';
 
 /** Refusals kept per shard, about; older ones go. */
 const refusalsKept = 100_000;
@@ -134,7 +135,10 @@ async function startParts(
   const metrics = new GatewayMetrics(platformMetrics.registry);
   const refusals = new RefusalLog(refusalSink(redis), metrics, logger, clock);
   const keeper = new LeaseKeeper(engine, logger);
-  const settler = new Settler(engine, keeper, metrics, logger);
+  const waiting = new WaitingRoom();
+  const settler = new Settler(engine, keeper, metrics, logger, (enterpriseId) =>
+    waiting.freed(enterpriseId),
+  );
   const upstreams = new UpstreamClient({
     allowPrivate: config.UPSTREAM_ALLOW_PRIVATE,
     connectionsMax: config.UPSTREAM_CONNECTIONS_MAX,
@@ -160,6 +164,7 @@ async function startParts(
     policies,
     counter,
     admission,
+    waiting,
     adaptive,
     upstreams,
     settler,
@@ -171,6 +176,7 @@ async function startParts(
   });
   metrics.gauges(platformMetrics.registry, {
     inFlight: () => calls.inFlight,
+    waiting: () => waiting.size,
     leases: () => keeper.size,
     unsettled: () => settler.pending,
     drains: () => calls.drains.size,
@@ -188,6 +194,7 @@ async function startParts(
   );
   health.register('redis', async () => void (await redis.client.ping()), { critical: false });
   // Steps of a phase run in reverse order of registration.
+  shutdown.onClose('stop-intake', 'waiting calls', () => waiting.close());
   shutdown.onClose('drain', 'refusals', () => refusals.flush());
   shutdown.onClose('drain', 'settlements', () => settler.flush());
   shutdown.onClose('drain', 'calls', () => calls.stop());

@@ -3,12 +3,12 @@ import { enterprisePatchBody } from './api/schemas.js';
 import { defaultEnterpriseSettings, enterpriseSettingsSchema, ipRulesMax } from './policy.js';
 
 describe('the settings of an enterprise', () => {
-  it('can be read as they were stored before there were address rules', () => {
-    const { ipRules, ...before } = defaultEnterpriseSettings;
-    expect(enterpriseSettingsSchema.parse(before)).toEqual({ ...before, ipRules });
+  it('can be read as they were stored before there were address rules and queues', () => {
+    const { ipRules, queue, ...before } = defaultEnterpriseSettings;
+    expect(enterpriseSettingsSchema.parse(before)).toEqual({ ...before, ipRules, queue });
   });
 
-  it('keep the address rules when a change does not name them', () => {
+  it('keep address rules and queue when a change does not name them', () => {
     const body = enterprisePatchBody.parse({ settings: { leaseMs: 61_000 } });
     expect(body.settings).toEqual({ leaseMs: 61_000 });
   });

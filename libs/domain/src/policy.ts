@@ -77,6 +77,14 @@ export const ipRulesSchema = z.strictObject({
 });
 export type IpRules = z.infer<typeof ipRulesSchema>;
 
+/** Whether calls wait that nothing but a rate or concurrency limit refuses. Budgets never wait. */
+export const queueSettingsSchema = z.strictObject({
+  /** Longest wait; 0 refuses at once. */
+  maxWaitMs: z.int().min(0).max(60_000),
+  /** Calls of the enterprise that may wait in one gateway; further ones are refused at once. */
+  maxWaiting: z.int().min(0).max(10_000),
+});
+
 /** The settings without defaults: what a change of some of them is made of, so that what it leaves out stays as it is. */
 export const enterpriseSettingsFields = z.strictObject({
   /** Share (percent) of a caller's output cap that sliding token windows reserve. */
@@ -89,11 +97,13 @@ export const enterpriseSettingsFields = z.strictObject({
   /** How long a call without a sign of life keeps its reservation. */
   leaseMs: z.int().min(5_000).max(600_000),
   ipRules: ipRulesSchema,
+  queue: queueSettingsSchema,
 });
 
 /** The settings as they are stored. Fields that came later have a default, for what was stored before them. */
 export const enterpriseSettingsSchema = enterpriseSettingsFields.extend({
   ipRules: ipRulesSchema.default({ allow: [], deny: [] }),
+  queue: queueSettingsSchema.default({ maxWaitMs: 0, maxWaiting: 100 }),
 });
 export type EnterpriseSettings = z.infer<typeof enterpriseSettingsSchema>;
 
@@ -104,6 +114,7 @@ export const defaultEnterpriseSettings: EnterpriseSettings = Object.freeze({
   degradedBudgetSharePercent: 10,
   leaseMs: 60_000,
   ipRules: { allow: [], deny: [] },
+  queue: { maxWaitMs: 0, maxWaiting: 100 },
 });
 
 export const enterpriseDocumentSchema = z.strictObject({

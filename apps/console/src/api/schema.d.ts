@@ -825,6 +825,16 @@ export interface operations {
                                 allow: (string)[];
                                 deny: (string)[];
                             };
+                            /**
+                             * @default {
+                             *       "maxWaitMs": 0,
+                             *       "maxWaiting": 100
+                             *     }
+                             */
+                            queue: {
+                                maxWaitMs: number;
+                                maxWaiting: number;
+                            };
                         };
                         version: number;
                     };
@@ -867,6 +877,10 @@ export interface operations {
                             allow: (string)[];
                             deny: (string)[];
                         };
+                        queue?: {
+                            maxWaitMs: number;
+                            maxWaiting: number;
+                        };
                     };
                 };
             };
@@ -901,6 +915,16 @@ export interface operations {
                             ipRules: {
                                 allow: (string)[];
                                 deny: (string)[];
+                            };
+                            /**
+                             * @default {
+                             *       "maxWaitMs": 0,
+                             *       "maxWaiting": 100
+                             *     }
+                             */
+                            queue: {
+                                maxWaitMs: number;
+                                maxWaiting: number;
                             };
                         };
                         version: number;

@@ -45,6 +45,8 @@ export type AdmissionRequest = {
   readonly asked: AskedCall;
   readonly requestId: string;
   readonly attempt: number;
+  /** Milliseconds that the call has waited for its turn. */
+  readonly queueWaitMs: number;
   readonly tags: Readonly<Record<string, string>>;
   /** Upstreams that this call has tried before. */
   readonly tried: ReadonlySet<string>;
@@ -218,7 +220,7 @@ export class Admission {
   }
 
   private draftOf(
-    { route, asked, requestId, attempt, tags }: AdmissionRequest,
+    { route, asked, requestId, attempt, queueWaitMs, tags }: AdmissionRequest,
     policy: CallerPolicy,
     model: ModelDocument,
     candidate: Candidate,
@@ -235,7 +237,7 @@ export class Admission {
       requestId,
       attempt,
       price,
-      queueWaitMs: 0,
+      queueWaitMs,
       tags,
     };
   }

@@ -59,6 +59,7 @@ export function limitRefusal(refused: Refused, context: RefusalContext): WeirErr
     headers,
     retry_after_ms: retryAfterMs,
     violation,
+    violations: refused.violations,
     weir: {
       ...weirPart(violation, context),
       violations: refused.violations.map((each) => weirPart(each, context)),

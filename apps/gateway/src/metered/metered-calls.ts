@@ -29,6 +29,7 @@ import type { AskedCall, MeteredRoute } from '../routes/metered-route.js';
 import type { LeaseKeeper } from '../settlement/lease-keeper.js';
 import { LiveCall } from '../settlement/live-call.js';
 import type { Settler } from '../settlement/settler.js';
+import type { WaitingRoom } from '../waiting/waiting-room.js';
 import type { AdaptiveLimits } from '../upstream/adaptive-limits.js';
 import { candidateKey } from '../upstream/choose-upstream.js';
 import {
@@ -53,6 +54,7 @@ export type MeteredCallsParts = {
   readonly policies: PolicyStore;
   readonly counter: TokenCounter;
   readonly admission: Admission;
+  readonly waiting: WaitingRoom;
   readonly adaptive: AdaptiveLimits;
   readonly upstreams: UpstreamClient;
   readonly settler: Settler;
@@ -141,7 +143,8 @@ export class MeteredCalls {
       known = { policy: caller.policy, model: '' };
       this.parts.noteCaller(caller.policy);
       requireAllowedAddress(caller);
-      this.parts.admission.refuseEarly(caller);
+      // What would be refused may wait instead; for that the whole call must be known.
+      if (!this.parts.waiting.hasRoom(caller.policy)) this.parts.admission.refuseEarly(caller);
       const call = await this.read(incoming, caller);
       known = { policy: caller.policy, model: call.asked.model };
       modelFor(caller.policy, call.asked.model, incoming.route);
@@ -214,6 +217,7 @@ export class MeteredCalls {
     let failure: WeirError | null = null;
     for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
       const admitted = await this.admit(call, attempt, tried, counts);
+      if (call.client.hasLeft && admitted === null) return;
       if (admitted === null) break;
       if (call.client.hasLeft) return this.parts.settler.release(admitted.admitted.lease);
       tried.add(candidateKey(admitted.candidate));
@@ -235,11 +239,30 @@ export class MeteredCalls {
     throw failure ?? new WeirError('unavailable', 'No provider could be tried.');
   }
 
+  /** Only a call that has not been tried waits: a fallback is late already. */
   private async admit(
     call: ReadCall,
     attempt: number,
     tried: ReadonlySet<string>,
     counts: Map<string, PromptSize>,
+  ): Promise<AdmittedCall | null> {
+    if (attempt > 1) return this.ask(call, attempt, tried, counts, 0);
+    const waiting = {
+      policy: call.caller.policy,
+      model: call.asked.model,
+      onLeave: (listener: () => void) => call.client.onLeave(listener),
+    };
+    return this.parts.waiting.admit(waiting, (queueWaitMs) =>
+      this.ask(call, attempt, tried, counts, queueWaitMs),
+    );
+  }
+
+  private async ask(
+    call: ReadCall,
+    attempt: number,
+    tried: ReadonlySet<string>,
+    counts: Map<string, PromptSize>,
+    queueWaitMs: number,
   ): Promise<AdmittedCall | null> {
     const { caller, route, asked, requestId, tags } = call;
     const countPrompt = async (model: string): Promise<PromptSize> => {
@@ -257,11 +280,15 @@ export class MeteredCalls {
       asked,
       requestId,
       attempt,
+      queueWaitMs,
       tags,
       tried,
       countPrompt,
     });
-    if (attempt === 1) this.parts.metrics.admission('admitted', secondsSince(call.startedMs));
+    if (attempt === 1) {
+      const seconds = secondsSince(call.startedMs) - queueWaitMs / 1_000;
+      this.parts.metrics.admission('admitted', Math.max(0, seconds));
+    }
     return admitted;
   }
 

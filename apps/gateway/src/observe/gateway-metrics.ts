@@ -84,6 +84,7 @@ export class GatewayMetrics {
     registry: Registry,
     read: {
       inFlight: () => number;
+      waiting: () => number;
       leases: () => number;
       unsettled: () => number;
       drains: () => number;
@@ -103,6 +104,7 @@ export class GatewayMetrics {
       });
     };
     gauge('weir_calls_in_flight', 'Calls in this process.', read.inFlight);
+    gauge('weir_calls_waiting', 'Calls that wait for a limit to admit them.', read.waiting);
     gauge('weir_leases_held', 'Leases that this process renews.', read.leases);
     gauge('weir_settlements_pending', 'Settlements that are not done yet.', read.unsettled);
     gauge(

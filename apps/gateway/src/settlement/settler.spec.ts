@@ -42,8 +42,13 @@ describe('Settler', () => {
     const engine = { settle, void: voided } as unknown as QuotaEngine;
     const logger = createLogger({ name: 'test', level: 'silent' });
     keeper = new LeaseKeeper(engine, logger);
-    settler = new Settler(engine, keeper, new GatewayMetrics(new Registry()), logger, () =>
-      Date.now(),
+    settler = new Settler(
+      engine,
+      keeper,
+      new GatewayMetrics(new Registry()),
+      logger,
+      undefined,
+      () => Date.now(),
     );
   });
   afterEach(() => vi.useRealTimers());

@@ -35,6 +35,8 @@ export class Settler {
     private readonly keeper: LeaseKeeper,
     private readonly metrics: GatewayMetrics,
     private readonly logger: Logger,
+    /** Told of each lease that has come to its end in the store: what it held is free. */
+    private readonly onFreed: (enterpriseId: string) => void = () => undefined,
     private readonly now: () => number = () => performance.now(),
   ) {}
 
@@ -104,6 +106,7 @@ export class Settler {
         const result = await run();
         this.unsettled.delete(lease.id);
         if (result !== undefined) this.metrics.settled(result.outcome);
+        this.onFreed(lease.enterpriseId);
       } catch (error) {
         this.retryLater(lease, run, error);
       }

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import {
   limitFromDocument,
+  newId,
   outboxKey,
   refusalStreamKey,
   shardOf,
@@ -158,6 +159,27 @@ export class GatewayHarness {
       keys: [made.key],
     });
     return made;
+  }
+
+  /** Adds another user with a key to the department, with limits of their own like those of the first. */
+  async publishColleague(world: World, name: string): Promise<World> {
+    const own = (limits: readonly LimitDocument[]) =>
+      limits.map((each) => ({ ...each, id: newId() }));
+    const user = { ...world.user, id: newId(), name, limits: own(world.user.limits) };
+    const secret = `weir-test-${newId()}`;
+    const sha256 = createHash('sha256').update(secret).digest('hex');
+    const limits = own(world.key.limits);
+    const key = { ...world.key, id: newId(), userId: user.id, sha256, limits };
+    await this.publisher.publish(world.enterprise.id, { nodes: [user], keys: [key] });
+    return { ...world, user, key, secret };
+  }
+
+  /** A figure of the gateway's own metrics. */
+  async metric(name: string): Promise<number> {
+    const text = await (await fetch(`${this.url}/metrics`)).text();
+    const found = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1];
+    if (found === undefined) throw new Error(`there is no metric ${name}`);
+    return Number(found);
   }
 
   /** Replaces the limits of the department. */
