@@ -37,7 +37,7 @@ export const gatewayConfigSchema = z.object({
   ADAPTIVE_CONCURRENCY: z.stringbool().default(false),
   /** Connections per upstream. Too few: calls wait for one; each costs a file descriptor here and there. */
   UPSTREAM_CONNECTIONS_MAX: count.min(1).max(10_000).default(512),
-  /** Calls in flight in this process; more are answered 503. Bounds memory. */
+  /** Calls in flight in this process; more are answered 503. Bounds memory. At most half of them may wait for a limit. */
   CALLS_IN_FLIGHT_MAX: count.min(1).max(100_000).default(4_000),
   /** Largest request body. Larger ones are answered 413. */
   BODY_LIMIT_BYTES: bytes

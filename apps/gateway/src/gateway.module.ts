@@ -135,7 +135,7 @@ async function startParts(
   const metrics = new GatewayMetrics(platformMetrics.registry);
   const refusals = new RefusalLog(refusalSink(redis), metrics, logger, clock);
   const keeper = new LeaseKeeper(engine, logger);
-  const waiting = new WaitingRoom();
+  const waiting = new WaitingRoom(Math.floor(config.CALLS_IN_FLIGHT_MAX / 2));
   const settler = new Settler(engine, keeper, metrics, logger, (enterpriseId) =>
     waiting.freed(enterpriseId),
   );

@@ -181,6 +181,27 @@ describe('a call that a limit refuses for now', () => {
     await free(ada);
   });
 
+  it('cannot take the whole gateway from the other enterprises', async () => {
+    const own = await GatewayHarness.start({ CALLS_IN_FLIGHT_MAX: 4 });
+    try {
+      const greedy = await own.publish({ limits: oneAtATime, settings: settings(30_000, 10_000) });
+      const running = own.chat(greedy, {}, { demo: 'headers_delay_ms=1500' });
+      await until(
+        async () => (await own.peek(greedy)).some(({ inFlight }) => inFlight === 1),
+        'the first to run',
+      );
+      const inLine = [own.chat(greedy), own.chat(greedy)];
+      await waiting(2, own);
+      expect((await own.chat(greedy)).status).toBe(429);
+      const other = await own.publish();
+      expect((await own.chat(other)).status).toBe(200);
+      const answers = await Promise.all([running, ...inLine]);
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    } finally {
+      await own.close();
+    }
+  });
+
   it('is told to come back when the gateway shuts down', async () => {
     const own = await GatewayHarness.start();
     try {

@@ -24,7 +24,11 @@ export class WaitingRoom {
   private readonly lines = new Map<string, Line>();
   private isClosed = false;
 
-  constructor(private readonly now: () => number = () => performance.now()) {}
+  constructor(
+    /** Calls that may wait here at once, of all enterprises together: one's line must not shut out the others. */
+    private readonly waitingMax: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
 
   /** Calls that wait. */
   get size(): number {
@@ -36,7 +40,7 @@ export class WaitingRoom {
   /** Whether a call of this enterprise could wait if it had to. */
   hasRoom({ enterprise }: CallerPolicy): boolean {
     const { maxWaitMs, maxWaiting } = enterprise.settings.queue;
-    if (this.isClosed || maxWaitMs === 0) return false;
+    if (this.isClosed || maxWaitMs === 0 || this.size >= this.waitingMax) return false;
     return (this.lines.get(enterprise.id)?.size ?? 0) < maxWaiting;
   }
 
