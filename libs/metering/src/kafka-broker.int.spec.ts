@@ -51,6 +51,16 @@ describe.skipIf(brokers === null)('Kafka', () => {
     await other.close();
   });
 
+  it('can still make a topic that was asked about before it was there', async () => {
+    const late = `test-${randomUUID()}`;
+    const fresh = connectKafka({ brokers: brokers ?? [], clientId: 'fresh', logger: silent });
+    const asked = await Promise.allSettled([fresh.offsetsOf(late), fresh.offsetsOf(late)]);
+    expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await fresh.ensureTopics([{ topic: late, partitions: 2, retentionMs: 1_000 }]);
+    expect(await fresh.offsetsOf(late)).toHaveLength(2);
+    await fresh.close();
+  });
+
   it('brings every message to a consumer that starts after they were sent, in slices', async () => {
     await broker.produce(topic, messages(250));
     const slices: BrokerSlice[] = [];

@@ -54,6 +54,7 @@ export function connectKafka(options: KafkaBrokerOptions): MessageBroker {
 class KafkaBroker implements MessageBroker {
   private readonly kafka: Kafka;
   private readonly consumers = new Set<BrokerConsumer>();
+  private readonly knownTopics = new Set<string>();
   private admin: Promise<Admin> | null = null;
   private producer: Promise<Producer> | null = null;
 
@@ -282,8 +283,19 @@ class KafkaBroker implements MessageBroker {
     }
   }
 
+  /**
+   * A topic that is not there yet is never asked for: kafkajs remembers every topic that a client was asked about, and two
+   * questions at once can make it keep a missing one for good. From then on all that the client does fails, even to
+   * create that topic.
+   */
   async offsetsOf(topic: string): Promise<PartitionOffsets[]> {
     const admin = await this.connectedAdmin();
+    if (!this.knownTopics.has(topic)) {
+      if (!(await admin.listTopics()).includes(topic)) {
+        throw new Error(`the topic ${topic} does not exist yet`);
+      }
+      this.knownTopics.add(topic);
+    }
     const offsets = await admin.fetchTopicOffsets(topic);
     return offsets.map(({ partition, low, high }) => ({
       partition,
