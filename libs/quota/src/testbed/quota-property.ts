@@ -435,12 +435,15 @@ class HistoryRun {
     const caller = this.callerFor(model);
     const input = part(model.call.reserve.budgetInputTokens, inputPercent);
     const output = part(model.call.reserve.budgetOutputTokens + model.extraOutput, outputPercent);
-    const actual: Actual = {
+    const used: Actual = {
       inputTokens: input,
       outputTokens: output,
       costNano: costOf(input, output),
     };
     const before = model.state;
+    // Strict: no call uses more than is held for it. For an expired one only what it was charged is held any longer.
+    const held = before === 'expired' && this.drawn.strict ? chargeOf(model) : used;
+    const actual = used.costNano > held.costNano ? held : used;
     if (before === 'reserved') this.model.settle(model, actual, this.now);
     if (before === 'expired') {
       this.model.adjust(model, actual.costNano - chargeOf(model).costNano);
