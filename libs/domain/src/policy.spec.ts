@@ -8,9 +8,19 @@ describe('the settings of an enterprise', () => {
     expect(enterpriseSettingsSchema.parse(before)).toEqual({ ...before, ipRules, queue });
   });
 
+  it('can be read as they were stored before streams were told that they wait', () => {
+    const queue = { maxWaitMs: 5_000, maxWaiting: 7 };
+    expect(enterpriseSettingsSchema.parse({ ...defaultEnterpriseSettings, queue }).queue).toEqual({
+      ...queue,
+      streamNotices: true,
+    });
+  });
+
   it('keep address rules and queue when a change does not name them', () => {
     const body = enterprisePatchBody.parse({ settings: { leaseMs: 61_000 } });
     expect(body.settings).toEqual({ leaseMs: 61_000 });
+    const ofQueue = enterprisePatchBody.parse({ settings: { queue: { maxWaitMs: 1 } } });
+    expect(ofQueue.settings).toEqual({ queue: { maxWaitMs: 1 } });
   });
 
   it.each(['203.0.113.7', '10.0.0.0/8', '2001:db8::/32', '::1', '::ffff:10.0.0.1', '0.0.0.0/0'])(

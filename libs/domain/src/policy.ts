@@ -83,7 +83,13 @@ export const queueSettingsSchema = z.strictObject({
   maxWaitMs: z.int().min(0).max(60_000),
   /** Calls of the enterprise that may wait in one gateway; further ones are refused at once. */
   maxWaiting: z.int().min(0).max(10_000),
+  /**
+   * Whether streams that wait are told their position and the expected wait in SSE comments. Their status is 200 from the
+   * first comment on: a refusal after that is an error event in the stream.
+   */
+  streamNotices: z.boolean(),
 });
+export type QueueSettings = z.infer<typeof queueSettingsSchema>;
 
 /** The settings without defaults: what a change of some of them is made of, so that what it leaves out stays as it is. */
 export const enterpriseSettingsFields = z.strictObject({
@@ -100,10 +106,14 @@ export const enterpriseSettingsFields = z.strictObject({
   queue: queueSettingsSchema,
 });
 
+const noQueue: QueueSettings = { maxWaitMs: 0, maxWaiting: 100, streamNotices: true };
+
 /** The settings as they are stored. Fields that came later have a default, for what was stored before them. */
 export const enterpriseSettingsSchema = enterpriseSettingsFields.extend({
   ipRules: ipRulesSchema.default({ allow: [], deny: [] }),
-  queue: queueSettingsSchema.default({ maxWaitMs: 0, maxWaiting: 100 }),
+  queue: queueSettingsSchema
+    .extend({ streamNotices: z.boolean().default(noQueue.streamNotices) })
+    .default(noQueue),
 });
 export type EnterpriseSettings = z.infer<typeof enterpriseSettingsSchema>;
 
@@ -114,7 +124,7 @@ export const defaultEnterpriseSettings: EnterpriseSettings = Object.freeze({
   degradedBudgetSharePercent: 10,
   leaseMs: 60_000,
   ipRules: { allow: [], deny: [] },
-  queue: { maxWaitMs: 0, maxWaiting: 100 },
+  queue: noQueue,
 });
 
 export const enterpriseDocumentSchema = z.strictObject({

@@ -159,6 +159,28 @@ describe('the address rules of an enterprise', () => {
   });
 });
 
+describe('the queue of an enterprise', () => {
+  const patch = async (settings: object) => {
+    const { version } = await ok(owner, 'getEnterprise', {});
+    return owner.call('patchEnterprise', { version, body: { settings } });
+  };
+
+  it('keeps what a change of one of its fields does not name', async () => {
+    const whole = { maxWaitMs: 20_000, maxWaiting: 30, streamNotices: false };
+    expect((await patch({ queue: whole })).body.settings).toMatchObject({ queue: whole });
+    const changed = await patch({ queue: { maxWaitMs: 10_000 } });
+    expect(changed.body.settings).toMatchObject({ queue: { ...whole, maxWaitMs: 10_000 } });
+    const other = await patch({ leaseMs: 63_000 });
+    expect(other.body.settings).toMatchObject({ queue: { ...whole, maxWaitMs: 10_000 } });
+  });
+
+  it('is refused beyond its bounds, naming the field', async () => {
+    const answer = await patch({ queue: { maxWaitMs: 60_001, maxWaiting: -1 } });
+    expect(answer.status).toBe(422);
+    expect(faultsOf(answer)).toEqual(['settings.queue.maxWaitMs', 'settings.queue.maxWaiting']);
+  });
+});
+
 describe('bad input', () => {
   const withBody = (Object.entries(adminApi) as [OperationId, ApiRoute][]).filter(
     ([, route]) => route.body !== undefined,

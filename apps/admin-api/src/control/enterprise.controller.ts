@@ -1,4 +1,5 @@
 import { Controller, Inject } from '@nestjs/common';
+import type { EnterpriseSettings } from '@weir/domain';
 import type { Database } from '@weir/persistence';
 import { requireVersion } from '../http/if-match.js';
 import { Operation, type AnswerOf, type CallOf } from '../http/operation.js';
@@ -33,7 +34,7 @@ export class EnterpriseController {
         where,
         data: {
           ...(body.name === undefined ? {} : { name: body.name }),
-          settings: { ...before.settings, ...definedFields(body.settings ?? {}) },
+          settings: changed(before.settings, body.settings ?? {}),
           version: { increment: 1 },
         },
       });
@@ -47,4 +48,16 @@ export class EnterpriseController {
       return after;
     });
   }
+}
+
+/** The settings with what a change names, down to the single fields of the queue. */
+function changed(
+  before: EnterpriseSettings,
+  { queue, ...rest }: NonNullable<CallOf<'patchEnterprise'>['body']['settings']>,
+): EnterpriseSettings {
+  return {
+    ...before,
+    ...definedFields(rest),
+    queue: { ...before.queue, ...definedFields(queue ?? {}) },
+  };
 }

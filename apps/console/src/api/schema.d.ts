@@ -828,12 +828,15 @@ export interface operations {
                             /**
                              * @default {
                              *       "maxWaitMs": 0,
-                             *       "maxWaiting": 100
+                             *       "maxWaiting": 100,
+                             *       "streamNotices": true
                              *     }
                              */
                             queue: {
                                 maxWaitMs: number;
                                 maxWaiting: number;
+                                /** @default true */
+                                streamNotices: boolean;
                             };
                         };
                         version: number;
@@ -878,8 +881,9 @@ export interface operations {
                             deny: (string)[];
                         };
                         queue?: {
-                            maxWaitMs: number;
-                            maxWaiting: number;
+                            maxWaitMs?: number;
+                            maxWaiting?: number;
+                            streamNotices?: boolean;
                         };
                     };
                 };
@@ -919,12 +923,15 @@ export interface operations {
                             /**
                              * @default {
                              *       "maxWaitMs": 0,
-                             *       "maxWaiting": 100
+                             *       "maxWaiting": 100,
+                             *       "streamNotices": true
                              *     }
                              */
                             queue: {
                                 maxWaitMs: number;
                                 maxWaiting: number;
+                                /** @default true */
+                                streamNotices: boolean;
                             };
                         };
                         version: number;

@@ -5,6 +5,7 @@ import {
   enterpriseSettingsFields,
   enterpriseSettingsSchema,
   modelKinds,
+  queueSettingsSchema,
 } from '../policy.js';
 import { permissions, roles } from '../roles.js';
 import { scopeLevels } from '../scopes.js';
@@ -546,7 +547,10 @@ export const enterpriseSchema = z.strictObject({
 });
 export const enterprisePatchBody = z.strictObject({
   name: name.optional(),
-  settings: enterpriseSettingsFields.partial().optional(),
+  settings: enterpriseSettingsFields
+    .extend({ queue: queueSettingsSchema.partial() })
+    .partial()
+    .optional(),
 });
 
 export const apiErrorSchema = z.strictObject({
