@@ -14,6 +14,7 @@ import {
   createRedisEngine,
   createResilientEngine,
   EventSpool,
+  LocalAdmissions,
   PolicyStore,
   type QuotaRedis,
 } from '@weir/quota';
@@ -119,7 +120,11 @@ async function startParts(
   gateways.start();
   // Of its own for each gateway on a machine; after a restart on the same port what was left there is booked.
   const spoolName = config.PORT === 0 ? `gateway-${gatewayId}` : `gateway-${config.PORT}`;
-  const spool = await EventSpool.open({ directory: join(config.SPOOL_DIR, spoolName) });
+  const spoolDir = join(config.SPOOL_DIR, spoolName);
+  const spool = await EventSpool.open({ directory: spoolDir });
+  const admissions = await LocalAdmissions.load(
+    await EventSpool.open({ directory: join(spoolDir, 'admissions') }),
+  );
   const settings = new LRUCache<string, EnterpriseSettings>({ max: enterprisesMax });
   const engine = createResilientEngine({
     redis,
@@ -127,6 +132,7 @@ async function startParts(
     settingsOf: (enterpriseId) => settings.get(enterpriseId),
     liveGateways: () => gateways.count,
     spool,
+    admissions,
   });
   const counter = createTokenCounter({
     onFailure: (error) => logger.warn({ err: error }, 'a token counting thread failed'),
@@ -199,7 +205,10 @@ async function startParts(
   shutdown.onClose('drain', 'settlements', () => settler.flush());
   shutdown.onClose('drain', 'calls', () => calls.stop());
   shutdown.onClose('disconnect', 'redis', () => redis.close());
-  shutdown.onClose('disconnect', 'spool', () => spool.close());
+  shutdown.onClose('disconnect', 'spool', async () => {
+    await spool.close();
+    await admissions.close();
+  });
   shutdown.onClose('disconnect', 'engine', () => engine.close());
   shutdown.onClose('disconnect', 'sign-off', () => gateways.stop());
   shutdown.onClose('disconnect', 'policies', () => policies.stop());

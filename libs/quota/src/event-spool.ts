@@ -15,10 +15,10 @@ const segmentPattern = /^spool-(\d{8})\.ndjson$/;
 const defaultMaxBytes = 1 << 30;
 
 /**
- * Lines that must outlive the process, in append-only files: what was settled while Redis was away. A line is on the
- * disk (fsync) when `append` resolves; lines that come together share one fsync. Read back in order, file by file; a file
- * is deleted when all of it was delivered, so a crash in between delivers some lines again: delivery is idempotent by
- * lease id.
+ * Lines that must outlive the process, in append-only files: what was admitted and settled while Redis was away. A line
+ * is on the disk (fsync) when `append` resolves; lines that come together share one fsync. Read back in order, file by
+ * file; a file is deleted when all of it was delivered, so a crash in between delivers some lines again: delivery is
+ * idempotent by lease id.
  */
 export class EventSpool {
   private readonly maxBytes: number;
@@ -101,6 +101,31 @@ export class EventSpool {
       this.bytes -= size;
       this.pendingCount -= delivered;
     }
+  }
+
+  /** Shows every line, oldest first, and leaves all of them where they are. */
+  async read(show: (value: unknown) => void): Promise<void> {
+    await this.exclusively(async () => {
+      for (const name of await this.segments()) {
+        for await (const line of linesOf(join(this.options.directory, name))) {
+          const value = parsed(line);
+          if (value !== undefined) show(value);
+        }
+      }
+    });
+  }
+
+  /** Deletes everything written so far, if `isDone` still holds when no line is being written. Tells whether it did. */
+  async clear(isDone: () => boolean): Promise<boolean> {
+    return this.exclusively(async () => {
+      if (!isDone()) return false;
+      await this.handle?.close();
+      this.handle = null;
+      for (const name of await this.segments()) await unlink(join(this.options.directory, name));
+      this.bytes = this.waiting.reduce((sum, { line }) => sum + Buffer.byteLength(line), 0);
+      this.pendingCount = 0;
+      return true;
+    });
   }
 
   async close(): Promise<void> {

@@ -21,6 +21,7 @@ export { createRedisEngine, type RedisEngine } from './redis-engine.js';
 export { type ScriptSources, shippedScripts, withMovableClock } from './script-sources.js';
 export { type BreakerState } from './circuit-breaker.js';
 export { EventSpool, type EventSpoolOptions } from './event-spool.js';
+export { LocalAdmissions } from './local-admissions.js';
 export {
   createResilientEngine,
   type DegradedSettings,

@@ -1,17 +1,12 @@
-import { usageEventOf } from '@weir/domain';
-import { estimatedCharge } from './estimated-charge.js';
+import { expiredSettlement } from './expired-call.js';
 import { type LeaseRecord, readLeaseRecord } from './lease-record.js';
-import { limbsOf, limbsOfCount, packDoubles } from './limbs.js';
-import type { Observed } from './quota-engine.js';
+import { packDoubles } from './limbs.js';
 import type { QuotaRedis } from './quota-redis.js';
-import { tombstoneMs } from './redis-engine.js';
+import { tombstoneMs, usedNumbers } from './redis-engine.js';
 
 /**
- * Ends the leases of calls whose gateway has died or paused: charges what was last observed, frees the slot and emits an
- * event with status `expired`, marked as estimated.
- *
- * Where nothing was observed, the prompt as it was reserved is charged and no output: the call was admitted and most
- * likely sent, and a call that was sent is never free.
+ * Ends the leases of calls whose gateway has died or paused: frees the slot, charges by estimate and emits the event (see
+ * {@link expiredSettlement}).
  */
 export class LeaseReaper {
   constructor(
@@ -39,15 +34,26 @@ export class LeaseReaper {
 
   private async settle(shard: number, id: string, record: LeaseRecord | null): Promise<boolean> {
     const keys = this.redis.keys(shard);
-    const settlement = record === null ? null : expiredSettlement(id, record);
+    const settlement =
+      record === null
+        ? null
+        : expiredSettlement({
+            id,
+            draft: record.draft,
+            periodId: record.periodId,
+            reservedAtMs: record.reservedAtMs,
+            endedAtMs: record.expiresAtMs,
+            inputTokens: record.reserved.budgetInputTokens,
+            observed: record.observed,
+          });
     const { reply } = await this.redis.runFenced(
       'settle',
       shard,
       [keys.lease(id), keys.leases, keys.seq, keys.outbox],
       [
         keys.scopePrefix,
-        settlement?.used ?? packDoubles([0, 0, 0, 0, 0, 0]),
-        settlement?.event ?? '',
+        settlement ? usedNumbers(settlement.actual) : packDoubles([0, 0, 0, 0, 0, 0]),
+        settlement ? JSON.stringify(settlement.event) : '',
         id,
         String(tombstoneMs),
         '1',
@@ -55,38 +61,4 @@ export class LeaseReaper {
     );
     return Buffer.isBuffer(reply) && reply[0] === 0x4f; /* O */
   }
-}
-
-function expiredSettlement(id: string, record: LeaseRecord): { used: Buffer; event: string } {
-  const observed: Observed = record.observed ?? {
-    inputTokens: record.reserved.budgetInputTokens,
-    outputTokens: 0,
-    costNano: 0n,
-  };
-  const charge = estimatedCharge(record.draft.price, observed);
-  const reservedAt = new Date(record.reservedAtMs).toISOString();
-  const event = usageEventOf(id, {
-    ...record.draft,
-    kind: 'usage',
-    adjusts: null,
-    usage: charge.usage,
-    costPico: charge.costPico.toString(),
-    costNano: charge.costNano.toString(),
-    periodId: record.periodId,
-    reservedAt,
-    startedAt: reservedAt,
-    firstTokenAt: null,
-    endedAt: new Date(record.expiresAtMs).toISOString(),
-    status: 'expired',
-    estimated: true,
-    late: false,
-  });
-  return {
-    used: packDoubles([
-      ...limbsOfCount(observed.inputTokens),
-      ...limbsOfCount(observed.outputTokens),
-      ...limbsOf(charge.costNano),
-    ]),
-    event: JSON.stringify(event),
-  };
 }

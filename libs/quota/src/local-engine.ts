@@ -30,9 +30,6 @@ export type LocalEngineOptions = {
   readonly shareOf: (call: AdmitCall, check: PlannedCheck) => bigint;
 };
 
-/** What the local engine admitted: enough to book the call once Redis is back. */
-export type LocalSettlement = { readonly descriptor: Buffer; readonly isFirst: boolean };
-
 type LocalLease = {
   readonly call: AdmitCall;
   readonly plan: AdmissionPlan;
@@ -162,20 +159,24 @@ export class LocalEngine implements QuotaEngine {
     return alive;
   }
 
-  /** Ends the lease here; booking it is the caller's part ({@link settleNow} gives what that needs). */
+  /** Ends the lease here; booking it is the caller's part ({@link descriptorOf} gives what that needs). */
   async settle(lease: Lease, actual: Actual): Promise<SettleResult> {
-    const { isFirst } = this.settleNow(lease, actual);
-    return isFirst
+    return this.settleNow(lease, actual)
       ? { outcome: 'settled', seq: 0, epoch: localEpoch }
       : { outcome: 'already_settled' };
   }
 
-  /** Corrects what was reserved. The descriptor says which calendar fields the call is to be charged in. */
-  settleNow(lease: Lease, actual: Actual): LocalSettlement {
+  /** Corrects what was reserved. False when the lease has ended before. */
+  settleNow(lease: Pick<Lease, 'id'>, actual: Actual): boolean {
     const local = this.leases.get(lease.id);
-    if (!local) return { descriptor: Buffer.alloc(0), isFirst: false };
+    if (!local) return false;
     this.release(local, actual);
-    return { descriptor: local.plan.descriptor, isFirst: true };
+    return true;
+  }
+
+  /** Which calendar fields a call in flight is to be charged in. */
+  descriptorOf(leaseId: string): Buffer | undefined {
+    return this.leases.get(leaseId)?.plan.descriptor;
   }
 
   async void(lease: Pick<Lease, 'id'>): Promise<void> {

@@ -2,11 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { DegradedMode } from '@weir/domain';
+import { type DegradedMode, newId } from '@weir/domain';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EpochKeeper } from './epoch-keeper.js';
 import { EventSpool } from './event-spool.js';
 import { LeaseReaper } from './lease-reaper.js';
+import { LocalAdmissions } from './local-admissions.js';
 import type { Lease, QuotaEngine } from './quota-engine.js';
 import { connectQuotaRedis, type QuotaRedis } from './quota-redis.js';
 import { createRedisEngine, type RedisEngine } from './redis-engine.js';
@@ -41,6 +42,7 @@ describe('the engine with Redis away', () => {
   let direct: RedisEngine;
   let engine: ResilientEngine;
   let spool: EventSpool;
+  let admissions: LocalAdmissions;
   let directory: string;
   let mode: DegradedMode;
   let gateways: number;
@@ -72,8 +74,29 @@ describe('the engine with Redis away', () => {
       settingsOf: () => ({ degradedMode: mode, degradedBudgetSharePercent: 10 }),
       liveGateways: () => gateways,
       spool,
+      admissions,
       probeEveryMs: 50,
     });
+  /** What a gateway does when it starts. */
+  const openFiles = async (): Promise<void> => {
+    spool = await EventSpool.open({ directory });
+    admissions = await LocalAdmissions.load(
+      await EventSpool.open({ directory: join(directory, 'admissions') }),
+    );
+  };
+  /** The gateway is killed: nothing of it is left but its files. */
+  const gatewayDies = async (): Promise<void> => {
+    await engine.close();
+    await spool.close();
+    await admissions.close();
+  };
+  const redisReturns = async (): Promise<void> => {
+    await server.restart();
+    await vi.waitFor(() => redis.client.ping(), { timeout: 5_000 });
+    await declareEpoch();
+  };
+  const untilBooked = (): Promise<void> =>
+    vi.waitFor(() => expect(engine.exposure().spooled).toBe(0), { timeout: 10_000 });
   const caller = (limits: Parameters<typeof tenant>[0] = {}): Tenant => ({
     ...tenant(limits),
     shard: 0,
@@ -105,14 +128,13 @@ describe('the engine with Redis away', () => {
     await redis.ready();
     await declareEpoch();
     direct = createRedisEngine(redis);
-    spool = await EventSpool.open({ directory });
+    await openFiles();
     engine = resilient();
     // The first call loads the script and learns the epoch; give a busy machine the time for it.
     await vi.waitFor(() => admitted(direct, callOf(caller())), { timeout: 5_000 });
   });
   afterEach(async () => {
-    await engine.close();
-    await spool.close();
+    await gatewayDies();
     await Promise.all(connections.splice(0).map((connection) => connection.close()));
     await server.close();
     await rm(directory, { recursive: true, force: true });
@@ -127,8 +149,11 @@ describe('the engine with Redis away', () => {
       const late = latenessOf(50);
       expect((await admitted(engine, callOf(who))).degraded).toBe(true);
       const tookMs = performance.now() - began;
-      // The engine grants a reply the time that its own timer came late, once more.
-      expect(tookMs).toBeLessThan(50 + slackMs + 2 * (await late));
+      const diskBegan = performance.now();
+      await spool.append({ kind: 'void', lease: { id: newId(), shard: 0, enterpriseId: newId() } });
+      const diskMs = performance.now() - diskBegan;
+      // The engine grants a reply the time that its own timer came late, once more; and it writes down what it admits.
+      expect(tookMs).toBeLessThan(50 + slackMs + 2 * (await late) + 2 * diskMs);
     }
     expect(engine.stateOf(0)).not.toBe('closed');
     const began = performance.now();
@@ -282,26 +307,101 @@ describe('the engine with Redis away', () => {
     await openCircuit(caller());
     const { lease } = await admitted(engine, callOf(who));
     await settle(engine, who, lease, 10, 5);
-    // The gateway dies here: nothing of it is left but the file.
-    await engine.close();
-    await spool.close();
-    await server.restart();
-    await vi.waitFor(() => redis.client.ping(), { timeout: 5_000 });
-    await declareEpoch();
-    const again = await EventSpool.open({ directory });
-    expect(again.pending).toBe(1);
+    await gatewayDies();
+    await redisReturns();
+    await openFiles();
+    expect(spool.pending).toBe(1);
     const lines: unknown[] = [];
     await expect(
-      again.drain(async (line) => {
+      spool.drain(async (line) => {
         lines.push(line);
         throw new Error('a crash in the middle');
       }),
     ).rejects.toThrow('a crash');
-    spool = again;
     engine = resilient();
-    await vi.waitFor(() => expect(engine.exposure().spooled).toBe(0), { timeout: 10_000 });
+    await untilBooked();
     expect((await outboxIds()).filter((id) => id === lease.id)).toHaveLength(1);
     expect(lines).toHaveLength(1);
+  });
+
+  it('charges by estimate, once, what a gateway had in flight when it was killed with Redis away', async () => {
+    const who = caller();
+    await server.kill();
+    await openCircuit(who);
+    for (const { lease } of admissions.list()) await engine.void(lease);
+    const settled = (await admitted(engine, callOf(who))).lease;
+    const voided = (await admitted(engine, callOf(who))).lease;
+    const open = (await admitted(engine, callOf(who, { input: 30 }))).lease;
+    await settle(engine, who, settled, 10, 5);
+    await engine.void(voided);
+    await gatewayDies();
+    // Killed twice: the second process dies before Redis is back.
+    await openFiles();
+    engine = resilient();
+    expect(engine.exposure().spooled).toBe(2);
+    await gatewayDies();
+    await redisReturns();
+    await openFiles();
+    engine = resilient();
+    await untilBooked();
+    const entries = await redis.client.xrange(redis.keys(0).outbox, '-', '+');
+    const events = entries.map(([, fields]) => {
+      const event = fields[fields.indexOf('event') + 1] ?? '';
+      return JSON.parse(event) as ReturnType<typeof eventOf>;
+    });
+    expect(events.map(({ id }) => id).sort()).toEqual([settled.id, open.id].sort());
+    const charged = events.find(({ id }) => id === open.id)?.data;
+    expect(charged).toMatchObject({
+      status: 'expired',
+      estimated: true,
+      usage: { input: 30, output: 0 },
+      costNano: costOf(30, 0).toString(),
+    });
+    const usage = (await peek(direct, who))[3];
+    expect(usage?.month).toMatchObject({
+      requests: 2n,
+      tokens: 45n,
+      costNano: costOf(40, 5),
+      reservedTokens: 0n,
+    });
+    await gatewayDies();
+    await openFiles();
+    expect(admissions.list()).toEqual([]);
+    engine = resilient();
+    expect(engine.exposure().spooled).toBe(0);
+  });
+
+  it('does not lose a settlement that the disk did not take at first', async () => {
+    const who = caller();
+    await server.kill();
+    await openCircuit(who);
+    const { lease } = await admitted(engine, callOf(who));
+    const full = vi.spyOn(spool, 'append').mockRejectedValueOnce(new Error('no space left'));
+    await expect(settle(engine, who, lease, 10, 5)).rejects.toThrow('no space left');
+    full.mockRestore();
+    expect(await settle(engine, who, lease, 10, 5)).toMatchObject({ outcome: 'settled' });
+    expect(await settle(engine, who, lease, 10, 5)).toEqual({ outcome: 'already_settled' });
+  });
+
+  it('admits nothing by itself that it cannot write down', async () => {
+    const who = caller({ 3: [limit({ metric: 'concurrency', amount: 1 })] });
+    await server.kill();
+    await openCircuit(caller());
+    const full = vi.spyOn(admissions, 'begin').mockRejectedValueOnce(new Error('no space left'));
+    await expect(engine.admit(callOf(who))).rejects.toMatchObject({ code: 'quota_unavailable' });
+    full.mockRestore();
+    await admitted(engine, callOf(who));
+  });
+
+  it('books a call that it admitted by itself and that was silent for longer than its lease', async () => {
+    const who = caller({ 3: [limit({ metric: 'concurrency', amount: 1 })] });
+    await server.kill();
+    await openCircuit(caller());
+    const { lease } = await admitted(engine, callOf(who, { leaseMs: 1 }));
+    // Its slot comes free, as it would in Redis.
+    await vi.waitFor(() => admitted(engine, callOf(who)), { timeout: 5_000 });
+    expect(await settle(engine, who, lease, 10, 5)).toMatchObject({ outcome: 'settled' });
+    expect(engine.exposure().spooled).toBe(1);
   });
 
   it('extends a running stream within its share, and refuses beyond it', async () => {

@@ -9,7 +9,9 @@ import { LRUCache } from 'lru-cache';
 import type { PlannedCheck } from './admission-plan.js';
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.js';
 import type { EventSpool } from './event-spool.js';
+import { expiredSettlement } from './expired-call.js';
 import { KnownRemainders } from './known-remainders.js';
+import type { LocalAdmission, LocalAdmissions } from './local-admissions.js';
 import { LocalEngine, localEpoch } from './local-engine.js';
 import type {
   Actual,
@@ -40,6 +42,8 @@ export type ResilientEngineOptions = {
   /** How many gateways are alive, this one included; each takes its share of every limit. */
   readonly liveGateways: () => number;
   readonly spool: EventSpool;
+  /** What this gateway admits without Redis; right after loading, what an earlier process of it left open. */
+  readonly admissions: LocalAdmissions;
   /** Failures of a shard in a row that open its circuit. Default 3. */
   readonly failuresToOpen?: number;
   /** How often a shard whose circuit is open is asked again. Default 250. */
@@ -53,7 +57,7 @@ export type Exposure = {
   /** Money (nano) that this gateway has admitted without Redis since it was last reached. */
   readonly admittedNano: bigint;
   readonly admittedCalls: number;
-  /** Settlements in the spool, not booked yet. */
+  /** Settlements on the disk, not booked yet. */
   readonly spooled: number;
 };
 
@@ -94,13 +98,16 @@ export class ResilientEngine implements QuotaEngine {
   private confirming = false;
   private stopped = false;
   private drainTimer: NodeJS.Timeout | null = null;
+  /** Calls of an earlier process, which was killed while Redis was away. */
+  private readonly orphans: LocalAdmission[];
 
   constructor(private readonly options: ResilientEngineOptions) {
+    this.orphans = [...options.admissions.list()];
     this.local = new LocalEngine({
       now: () => options.redis.clock.now(),
       shareOf: (call, check) => this.shareOf(call, check),
     });
-    // What an earlier process left in the spool.
+    // What an earlier process left on the disk.
     this.drainSoon(0);
     this.confirmTimer = setInterval(() => this.confirmShards(), options.probeEveryMs ?? 250);
     this.confirmTimer.unref();
@@ -129,7 +136,7 @@ export class ResilientEngine implements QuotaEngine {
       worstCaseNano,
       admittedNano: this.admittedNano,
       admittedCalls: this.admittedCalls,
-      spooled: this.options.spool.pending,
+      spooled: this.undelivered,
     };
   }
 
@@ -198,9 +205,12 @@ export class ResilientEngine implements QuotaEngine {
   async settle(lease: Lease, actual: Actual, event: UnnumberedUsageEvent): Promise<SettleResult> {
     this.calls.delete(lease.id);
     if (lease.epoch === undefined) {
-      const { descriptor, isFirst } = this.local.settleNow(lease, actual);
-      if (!isFirst) return { outcome: 'already_settled' };
-      await this.spool({ kind: 'book', lease, actual, event, descriptor });
+      // The journal knows also a call whose lease ran out here while this process stood still.
+      const admission = this.options.admissions.get(lease.id);
+      if (!admission) return { outcome: 'already_settled' };
+      await this.spool({ kind: 'book', lease, actual, event, descriptor: admission.descriptor });
+      this.local.settleNow(lease, actual);
+      await this.ended(lease.id);
       return { outcome: 'settled', seq: 0, epoch: localEpoch };
     }
     const { engine } = this.options;
@@ -222,7 +232,11 @@ export class ResilientEngine implements QuotaEngine {
 
   async void(lease: Pick<Lease, 'id' | 'shard' | 'enterpriseId'>): Promise<void> {
     this.calls.delete(lease.id);
-    if (this.local.knows(lease.id)) return this.local.void(lease);
+    if (this.options.admissions.get(lease.id)) {
+      await this.local.void(lease);
+      await this.ended(lease.id);
+      return;
+    }
     const breaker = this.breakerOf(lease.shard);
     if (breaker.allows) {
       try {
@@ -247,7 +261,7 @@ export class ResilientEngine implements QuotaEngine {
     return this.options.engine.peek(query);
   }
 
-  /** Stops probing and waits for what is being written. The spool stays the caller's to close. */
+  /** Stops probing and waits for what is being written. The files stay the caller's to close. */
   async close(): Promise<void> {
     this.stopped = true;
     if (this.drainTimer) clearTimeout(this.drainTimer);
@@ -274,9 +288,10 @@ export class ResilientEngine implements QuotaEngine {
     });
   }
 
-  private admitWithoutRedis(call: AdmitCall): AdmitResult {
+  private async admitWithoutRedis(call: AdmitCall): Promise<AdmitResult> {
     const { degradedMode } = this.settings(call.enterpriseId);
-    if (degradedMode === 'closed' || this.options.spool.isFull) {
+    const { spool, admissions } = this.options;
+    if (degradedMode === 'closed' || spool.isFull || admissions.isFull) {
       throw new WeirError(
         'quota_unavailable',
         degradedMode === 'closed'
@@ -291,11 +306,36 @@ export class ResilientEngine implements QuotaEngine {
         ? { ...call, path: call.path.map((scope) => ({ ...scope, limits: [] })) }
         : call;
     const result = this.local.admitNow(asked);
-    if (result.outcome === 'admitted') {
-      this.admittedNano += call.reserve.costNano;
-      this.admittedCalls += 1;
+    if (result.outcome !== 'admitted') return result;
+    const { lease } = result;
+    const descriptor = this.local.descriptorOf(lease.id);
+    if (!descriptor) throw new TypeError('the local engine does not know what it admitted');
+    try {
+      const inputTokens = call.reserve.budgetInputTokens;
+      await admissions.begin({ lease, draft: call.draft, inputTokens, descriptor });
+    } catch (error) {
+      await this.local.void(lease);
+      throw new WeirError(
+        'quota_unavailable',
+        'limits cannot be checked at the moment and the disk does not take what is admitted without',
+        { mode: degradedMode, error: String(error) },
+      );
     }
+    this.admittedNano += call.reserve.costNano;
+    this.admittedCalls += 1;
     return result;
+  }
+
+  /** Without this line a crash would charge the call by estimate, after it was settled without effect: it can be missed. */
+  private async ended(leaseId: string): Promise<void> {
+    try {
+      await this.options.admissions.end(leaseId);
+    } catch (error) {
+      this.options.redis.logger.warn(
+        { leaseId, error: String(error) },
+        'the end of a call that was admitted without Redis is not on the disk',
+      );
+    }
   }
 
   /** A stream that Redis admitted asks for more: it is held to this process's share like a call of its own. */
@@ -421,22 +461,47 @@ export class ResilientEngine implements QuotaEngine {
       this.drainTimer = null;
       this.draining = this.drain().finally(() => {
         this.draining = null;
-        if (this.options.spool.pending > 0) this.drainSoon(this.options.probeEveryMs ?? 250);
+        if (this.undelivered > 0) this.drainSoon(this.options.probeEveryMs ?? 250);
       });
     }, delayMs);
     this.drainTimer.unref();
   }
 
+  private get undelivered(): number {
+    return this.options.spool.pending + this.orphans.length;
+  }
+
   private async drain(): Promise<void> {
     const isReachable = [...this.breakers.values()].every((breaker) => breaker.allows);
-    if (this.options.spool.pending === 0 || !isReachable) return;
+    if (this.undelivered === 0 || !isReachable) return;
     try {
+      await this.spoolOrphans();
       await this.options.spool.drain((value) => this.deliver(value as SpooledCall));
     } catch (error) {
       this.options.redis.logger.warn(
-        { spooled: this.options.spool.pending, error: String(error) },
+        { spooled: this.undelivered, error: String(error) },
         'what was settled without Redis is not booked yet',
       );
+    }
+  }
+
+  /** Nobody is left to settle these: they are charged by estimate, like a lease that ran out. */
+  private async spoolOrphans(): Promise<void> {
+    const nowMs = this.options.redis.clock.now();
+    for (let orphan = this.orphans[0]; orphan; orphan = this.orphans[0]) {
+      const { lease, draft, inputTokens, descriptor } = orphan;
+      const settlement = expiredSettlement({
+        id: lease.id,
+        draft,
+        periodId: lease.periodId,
+        reservedAtMs: lease.reservedAtMs,
+        endedAtMs: Math.min(lease.expiresAtMs, nowMs),
+        inputTokens,
+        observed: null,
+      });
+      await this.spool({ kind: 'book', lease, ...settlement, descriptor });
+      await this.ended(lease.id);
+      this.orphans.shift();
     }
   }
 
