@@ -513,7 +513,8 @@ function checkReservation(call: AdmitCall): void {
   }
 }
 
-function usedNumbers(actual: Actual): Buffer {
+/** What was used, as the scripts take it. */
+export function usedNumbers(actual: Actual): Buffer {
   return packDoubles([
     ...limbsOfCount(actual.inputTokens),
     ...limbsOfCount(actual.outputTokens),
