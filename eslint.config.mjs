@@ -153,7 +153,7 @@ export const config = tseslint.config(
   {
     // Configuration is read once, by the app's config schema.
     files: ['apps/*/src/**/*.ts', 'libs/*/src/**/*.ts'],
-    ignores: ['**/*.spec.ts', 'libs/testing/**', 'libs/platform/src/config.ts'],
+    ignores: ['**/*.spec.ts', '**/*.e2e.ts', 'libs/testing/**', 'libs/platform/src/config.ts'],
     rules: {
       'no-restricted-syntax': [
         'error',
