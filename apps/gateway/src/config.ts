@@ -62,5 +62,9 @@ export const gatewayConfigSchema = z.object({
   DRAINS_MAX: count.min(0).max(10_000).default(200),
   /** Pause after which a waiting stream gets an SSE comment, so that proxies keep it open. */
   STREAM_KEEP_ALIVE_MS: milliseconds.min(50).max(600_000).default(15_000),
+  /** A stream that waits longer than this for a limit is told so in SSE comments; its status is 200 from then on, whatever comes. */
+  WAIT_NOTICE_AFTER_MS: milliseconds.min(50).max(60_000).default(2_000),
+  /** Pause between two of those comments. */
+  WAIT_NOTICE_EVERY_MS: milliseconds.min(50).max(60_000).default(3_000),
 });
 export type GatewayConfig = z.output<typeof gatewayConfigSchema>;

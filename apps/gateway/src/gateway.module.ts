@@ -141,7 +141,10 @@ async function startParts(
   const metrics = new GatewayMetrics(platformMetrics.registry);
   const refusals = new RefusalLog(refusalSink(redis), metrics, logger, clock);
   const keeper = new LeaseKeeper(engine, logger);
-  const waiting = new WaitingRoom(Math.floor(config.CALLS_IN_FLIGHT_MAX / 2));
+  const waiting = new WaitingRoom(Math.floor(config.CALLS_IN_FLIGHT_MAX / 2), {
+    afterMs: config.WAIT_NOTICE_AFTER_MS,
+    everyMs: config.WAIT_NOTICE_EVERY_MS,
+  });
   const settler = new Settler(engine, keeper, metrics, logger, (enterpriseId) =>
     waiting.freed(enterpriseId),
   );

@@ -21,6 +21,8 @@ export type RefusalText = {
     fitting: string | null,
   ): string;
   reached(who: Scope, limit: string, state: string, seconds: number): string;
+  /** How a call's wait goes: `about` is null where nobody can tell, `atMost` is when it is refused. All in seconds. */
+  waiting(wait: { position: number; of: number; about: number | null; atMost: number }): string;
 };
 
 type Scope = { readonly level: string; readonly name: string };
@@ -63,6 +65,8 @@ const en: RefusalText = {
   },
   reached: ({ level, name }, limit, state, seconds) =>
     `The ${level} "${name}" has reached its limit of ${limit}: ${state}. Try again in ${seconds} s.`,
+  waiting: ({ position, of, about, atMost }) =>
+    `waiting, position ${position} of ${of}, ${about === null ? `at most ${atMost} s` : `about ${about} s`}`,
 };
 
 const zh: RefusalText = {
@@ -103,6 +107,8 @@ const zh: RefusalText = {
   },
   reached: ({ level, name }, limit, state, seconds) =>
     `${level}“${name}”已达到限额 ${limit}：${state}。请在 ${seconds} 秒后重试。`,
+  waiting: ({ position, of, about, atMost }) =>
+    `正在排队，第 ${position} 位，共 ${of} 位，${about === null ? `最多还需 ${atMost} 秒` : `预计还需约 ${about} 秒`}`,
 };
 
 export const refusalTexts: Readonly<Record<Language, RefusalText>> = { en, zh };

@@ -8,15 +8,17 @@ import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
 import { errorBody, errorHeaders, weirPart, type ErrorContext } from '../answers/error-body.js';
 import { anthropicLimitHeaders, limitHeaders } from '../answers/limit-headers.js';
 import { limitRefusal } from '../answers/limit-refusal.js';
+import { refusalTexts } from '../answers/refusal-text.js';
 import { authenticate, modelFor, requireAllowedAddress, type Caller } from '../caller/caller.js';
 import type { GatewayConfig } from '../config.js';
 import type { GatewayMetrics } from '../observe/gateway-metrics.js';
 import { recordedBytesMax, type IdempotencyStore } from '../idempotency/idempotency-store.js';
 import type { RefusalLog } from '../observe/refusal-log.js';
-import { ClientStream } from '../relay/client-stream.js';
+import { ClientStream, streamHead } from '../relay/client-stream.js';
 import { DeliveredText } from '../relay/delivered-text.js';
 import { Drains } from '../relay/drains.js';
 import { relayStream } from '../relay/relay-stream.js';
+import { sseEvent } from '../relay/sse-splitter.js';
 import { Taximeter } from '../relay/taximeter.js';
 import {
   parseJsonObject,
@@ -29,6 +31,7 @@ import type { AskedCall, MeteredRoute } from '../routes/metered-route.js';
 import type { LeaseKeeper } from '../settlement/lease-keeper.js';
 import { LiveCall } from '../settlement/live-call.js';
 import type { Settler } from '../settlement/settler.js';
+import type { WaitNotice } from '../waiting/wait-notices.js';
 import type { WaitingRoom } from '../waiting/waiting-room.js';
 import type { AdaptiveLimits } from '../upstream/adaptive-limits.js';
 import { candidateKey } from '../upstream/choose-upstream.js';
@@ -132,6 +135,7 @@ export class MeteredCalls {
 
   private async answer(incoming: Incoming, response: ServerResponse): Promise<void> {
     let known: { policy: CallerPolicy; model: string } | null = null;
+    let asked: AskedCall | null = null;
     try {
       this.requireRoom();
       const caller = await authenticate(
@@ -147,6 +151,7 @@ export class MeteredCalls {
       if (!this.parts.waiting.hasRoom(caller.policy)) this.parts.admission.refuseEarly(caller);
       const call = await this.read(incoming, caller);
       known = { policy: caller.policy, model: call.asked.model };
+      asked = call.asked;
       modelFor(caller.policy, call.asked.model, incoming.route);
       await this.once(call);
     } catch (thrown) {
@@ -156,13 +161,11 @@ export class MeteredCalls {
       }
       if (known !== null) this.recordRefusal(incoming, known.policy, known.model, error);
       this.logFault(incoming, error);
-      if (response.headersSent) response.destroy();
-      else {
-        const body = JSON.stringify(
-          errorBody(error, incoming.route.dialect, this.errorContext(incoming)),
-        );
-        incoming.client.answer(error.httpStatus, errorHeaders(error), body);
-      }
+      const { client, route } = incoming;
+      const body = errorBody(error, route.dialect, this.errorContext(incoming));
+      if (client.isWaiting && asked !== null) client.end(route.openStream(asked).failure(body));
+      else if (response.headersSent) response.destroy();
+      else client.answer(error.httpStatus, errorHeaders(error), JSON.stringify(body));
     }
   }
 
@@ -251,6 +254,10 @@ export class MeteredCalls {
       policy: call.caller.policy,
       model: call.asked.model,
       onLeave: (listener: () => void) => call.client.onLeave(listener),
+      tell:
+        call.asked.streamed && call.caller.policy.enterprise.settings.queue.streamNotices
+          ? (notice: WaitNotice) => tellWait(call, notice)
+          : null,
     };
     return this.parts.waiting.admit(waiting, (queueWaitMs) =>
       this.ask(call, attempt, tried, counts, queueWaitMs),
@@ -401,10 +408,7 @@ export class MeteredCalls {
     this.cuts.add(cut);
     client.begin(200, {
       ...this.answerHeaders(admitted, answer),
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      // Nginx and its kin hold streams back otherwise.
-      'x-accel-buffering': 'no',
+      ...streamHead,
     });
     const taximeter = plan.extendable
       ? new Taximeter(engine, live, {
@@ -425,6 +429,7 @@ export class MeteredCalls {
         taximeter,
         drains: this.drains,
         keepAliveMs: config.STREAM_KEEP_ALIVE_MS,
+        docsUrl: config.DOCS_URL,
         describeStop: (violations) => {
           if (violations.length === 0) {
             const error = new WeirError(
@@ -472,6 +477,12 @@ export class MeteredCalls {
     for (const piece of delivered) live.delivered.add(piece);
     const status = call.client.hasLeft ? 'cancelled' : 'ok';
     await this.parts.settler.end(live, { status, report });
+    if (call.client.isWaiting) {
+      // An upstream that did not stream although it was asked to, and a stream that has begun.
+      call.client.begin(200, streamHead);
+      call.client.end(sseEvent(JSON.stringify(body)));
+      return;
+    }
     const headers = {
       ...this.answerHeaders(admitted, answer),
       'content-type': 'application/json; charset=utf-8',
@@ -534,6 +545,19 @@ export class MeteredCalls {
       'a call failed',
     );
   }
+}
+
+/** A call that waits longer than a moment is told where it stands; its stream has begun from then on. */
+function tellWait({ client, caller, route, requestId }: ReadCall, notice: WaitNotice): void {
+  const seconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
+  const text = refusalTexts[caller.language].waiting({
+    position: notice.position,
+    of: notice.of,
+    about: notice.expectedMs === null ? null : seconds(notice.expectedMs),
+    atMost: seconds(notice.leftMs),
+  });
+  const isAnthropic = route.dialect === 'anthropic';
+  client.comment(text, { ...streamHead, ...(isAnthropic ? { 'request-id': requestId } : {}) });
 }
 
 function secondsSince(startMs: number): number {

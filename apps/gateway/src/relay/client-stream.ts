@@ -1,12 +1,21 @@
 import type { ServerResponse } from 'node:http';
 import type { RecordedAnswer } from '../idempotency/idempotency-store.js';
 
+/** What every stream goes out with. */
+export const streamHead: Readonly<Record<string, string>> = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  // Nginx and its kin hold streams back otherwise.
+  'x-accel-buffering': 'no',
+};
+
 /** Told of an answer before its last byte is sent; null when it was longer than what is recorded. */
 export type AnswerRecorder = (answer: RecordedAnswer | null) => Promise<void>;
 
 /** The caller's side of an answer: written with back-pressure, and watched for the caller's leaving. */
 export class ClientStream {
   private left = false;
+  private waiting = false;
   private readonly leaveListeners: (() => void)[] = [];
   private lastWriteMs: number;
   private recording: Recording | null = null;
@@ -46,10 +55,29 @@ export class ClientStream {
     else this.leaveListeners.push(listener);
   }
 
-  /** Sends the head of a stream at once. */
+  /** Whether the head of a stream has gone out, but nothing of an answer yet: whatever comes must be events. */
+  get isWaiting(): boolean {
+    return this.waiting;
+  }
+
+  /**
+   * Tells a caller whose call waits for its turn how it goes, in a comment of the stream; the first one sends the
+   * stream's head. No part of the answer, hence not recorded.
+   */
+  comment(text: string, headers: Readonly<Record<string, string>>): void {
+    if (this.hasLeft || this.response.writableEnded) return;
+    if (!this.response.headersSent) {
+      this.waiting = true;
+      this.response.writeHead(200, headers);
+    }
+    this.sendComment(text);
+  }
+
+  /** Sends the head of a stream at once, unless a comment has done so. */
   begin(status: number, headers: Readonly<Record<string, string>>): void {
     this.recording?.begin(status, headers);
-    if (this.hasLeft) return;
+    this.waiting = false;
+    if (this.hasLeft || this.response.headersSent) return;
     this.response.writeHead(status, headers);
     this.response.flushHeaders();
   }
@@ -92,9 +120,14 @@ export class ClientStream {
 
   /** Keeps the connection alive while nothing comes; only between events. */
   keepAlive(): void {
-    if (this.hasLeft || this.response.writableNeedDrain || this.response.writableEnded) return;
+    if (!this.hasLeft && !this.response.writableEnded) this.sendComment('keep-alive');
+  }
+
+  /** A caller that does not take the last one gets no further one: comments never pile up. */
+  private sendComment(text: string): void {
+    if (this.response.writableNeedDrain) return;
     this.lastWriteMs = this.now();
-    this.response.write(': keep-alive\n\n');
+    this.response.write(`: ${text}\n\n`);
   }
 
   end(bytes: Buffer | string = ''): void {

@@ -1,11 +1,13 @@
 import type { Readable } from 'node:stream';
 import { WeirError, type UpstreamDocument } from '@weir/domain';
 import type { Violation } from '@weir/quota';
+import { errorBody } from '../answers/error-body.js';
 import type { JsonObject } from '../request/json-body.js';
 import type { StreamReading } from '../routes/metered-route.js';
 import type { LiveCall } from '../settlement/live-call.js';
 import type { Settler } from '../settlement/settler.js';
 import { failureInBody } from '../upstream/upstream-client.js';
+import { upstreamFailureError } from '../upstream/upstream-errors.js';
 import { countedUsage } from '../admission/reservation.js';
 import type { ClientStream } from './client-stream.js';
 import type { Drains } from './drains.js';
@@ -25,6 +27,8 @@ export type StreamRelay = {
   readonly taximeter: Taximeter | null;
   readonly drains: Drains;
   readonly keepAliveMs: number;
+  /** The page that explains the errors, if there is one. */
+  readonly docsUrl: string | undefined;
   /** Words an early end for the caller. */
   readonly describeStop: (violations: readonly Violation[]) => {
     message: string;
@@ -61,8 +65,11 @@ export async function relayStream(relay: StreamRelay): Promise<void> {
     const status = client.hasLeft ? 'cancelled' : 'partial';
     await settler.end(call, { status, report: reading.report() });
     const failure = failureInBody(relay.upstream, error);
-    const code = failure.timedOut ? 'upstream_timeout' : 'upstream_error';
-    client.end(reading.failure(failure.message, code, call.draft.requestId));
+    const told = errorBody(upstreamFailureError(relay.upstream, failure), relay.upstream.dialect, {
+      requestId: call.draft.requestId,
+      docsUrl: relay.docsUrl,
+    });
+    client.end(reading.failure(told));
   } finally {
     releaseDrain();
     clearInterval(keepAlive);

@@ -103,9 +103,8 @@ export class ChoiceStream implements StreamReading {
     return `${last}${usageChunk}${sseEvent('[DONE]')}`;
   }
 
-  failure(message: string, code: string, requestId: string): string {
-    const error = { message, type: 'server_error', param: null, code };
-    return sseEvent(JSON.stringify({ error: { ...error, weir: { request_id: requestId } } }));
+  failure(body: JsonObject): string {
+    return sseEvent(JSON.stringify(body));
   }
 }
 

@@ -195,9 +195,8 @@ class MessageStream implements StreamReading {
     );
   }
 
-  failure(message: string, code: string, requestId: string): string {
-    const error = { type: 'api_error', message, code };
-    return named({ type: 'error', error, request_id: requestId });
+  failure(body: JsonObject): string {
+    return named({ ...body, type: 'error' });
   }
 }
 

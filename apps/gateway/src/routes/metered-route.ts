@@ -92,8 +92,8 @@ export type StreamReading = {
   readonly failed: boolean;
   /** Events that end the stream properly when the quota is used up: reason `length`, notice, usage, end marker. */
   endEarly(notice: EarlyEnd): string;
-  /** An event that tells the client of a failure in the middle. */
-  failure(message: string, code: string, requestId: string): string;
+  /** An event that tells the client of an error; `body` is what it would be answered with, had no head gone out. */
+  failure(body: JsonObject): string;
 };
 
 export type EarlyEnd = {

@@ -179,9 +179,11 @@ class ResponseStream implements StreamReading {
     );
   }
 
-  failure(message: string, code: string, requestId: string): string {
-    const fields = { type: 'error', code, message, param: null, sequence_number: this.sequence };
-    return sseEvent(JSON.stringify({ ...fields, weir: { request_id: requestId } }), 'error');
+  failure(body: JsonObject): string {
+    // The event's own fields, and `error` as well: by that the SDKs know that they have to raise it.
+    const { code, message, param } = isJsonObject(body['error']) ? body['error'] : {};
+    const fields = { type: 'error', code, message, param, sequence_number: this.sequence };
+    return sseEvent(JSON.stringify({ ...fields, ...body }), 'error');
   }
 }
 

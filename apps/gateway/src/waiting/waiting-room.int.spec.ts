@@ -9,7 +9,9 @@ beforeAll(async () => {
 afterAll(() => harness?.close());
 
 const oneAtATime = { enterprise: [limit('concurrency', null, '1')] };
-const settings = (maxWaitMs: number, maxWaiting = 10) => ({ queue: { maxWaitMs, maxWaiting } });
+const settings = (maxWaitMs: number, maxWaiting = 10, streamNotices = true) => ({
+  queue: { maxWaitMs, maxWaiting, streamNotices },
+});
 
 const waiting = (count: number, at = harness) =>
   until(async () => (await at.metric('weir_calls_waiting')) === count, `${count} to wait`);

@@ -1,5 +1,6 @@
 import { WeirError, type CallerPolicy } from '@weir/domain';
 import type { Violation } from '@weir/quota';
+import { WaitNotices, type NoticeTimes, type WaitNotice } from './wait-notices.js';
 
 /** A call that may wait for its turn. */
 export type WaitingCall = {
@@ -7,6 +8,8 @@ export type WaitingCall = {
   readonly model: string;
   /** Tells when the caller has gone. */
   readonly onLeave: (listener: () => void) => void;
+  /** Hears now and then how the wait goes; null where the caller cannot be told before it has its answer. */
+  readonly tell: ((notice: WaitNotice) => void) | null;
 };
 
 /** Pause before a call that waits for a slot asks again by itself: slots that other gateways free are not told here. */
@@ -27,6 +30,7 @@ export class WaitingRoom {
   constructor(
     /** Calls that may wait here at once, of all enterprises together: one's line must not shut out the others. */
     private readonly waitingMax: number,
+    private readonly notices: NoticeTimes,
     private readonly now: () => number = () => performance.now(),
   ) {}
 
@@ -69,7 +73,7 @@ export class WaitingRoom {
     }
     let line = this.lines.get(id);
     if (line === undefined) {
-      line = new Line(this.now, () => this.lines.delete(id));
+      line = new Line(this.notices, this.now, () => this.lines.delete(id));
       this.lines.set(id, line);
     }
     return line.wait(call, hold, attempt);
@@ -103,6 +107,9 @@ type Waiter = {
   readonly deadlineMs: number;
   hold: Hold;
   dueMs: number;
+  /** By what refused it last, no turn can succeed before. */
+  notBeforeMs: number;
+  noticeDueMs: number;
   hasLeft: boolean;
   /** Asks once more; gives the refusal, or null when the call has its answer. */
   readonly ask: () => Promise<unknown>;
@@ -122,10 +129,15 @@ class Line {
   private isCalled = false;
   private isClosed = false;
 
+  private readonly notices: WaitNotices;
+
   constructor(
+    times: NoticeTimes,
     private readonly now: () => number,
     private readonly onEmpty: () => void,
-  ) {}
+  ) {
+    this.notices = new WaitNotices(times, now, () => this.inTurnOrder());
+  }
 
   get size(): number {
     return this.count;
@@ -165,6 +177,8 @@ class Line {
         deadlineMs: sinceMs + call.policy.enterprise.settings.queue.maxWaitMs,
         hold,
         dueMs: sinceMs + hold.pauseMs,
+        notBeforeMs: sinceMs + hold.atLeastMs,
+        noticeDueMs: Number.POSITIVE_INFINITY,
         hasLeft: false,
         ask: async () => {
           try {
@@ -182,6 +196,7 @@ class Line {
       if (calls === undefined) this.users.set(user, [waiter]);
       else calls.push(waiter);
       this.count += 1;
+      this.notices.joined(waiter);
       call.onLeave(() => {
         waiter.hasLeft = true;
         // One that is just being asked for hands over what it gets: its caller frees it.
@@ -209,6 +224,18 @@ class Line {
 
   private *all(): Iterable<Waiter> {
     for (const calls of this.users.values()) yield* calls;
+  }
+
+  /** As turns go if all succeed: round the users, each user's calls as they came. */
+  private *inTurnOrder(): Iterable<Waiter> {
+    let calls = [...this.users.values()];
+    for (let round = 0; calls.length > 0; round += 1) {
+      for (const own of calls) {
+        const waiter = own[round];
+        if (waiter !== undefined) yield waiter;
+      }
+      calls = calls.filter((own) => own.length > round + 1);
+    }
   }
 
   /** Gives turns until nobody who is due can have one. */
@@ -257,6 +284,7 @@ class Line {
     this.asked = null;
     if (error === null) {
       this.remove(waiter);
+      this.notices.admitted(waiter);
       // The next turn is another user's.
       const user = waiter.call.policy.key.userId;
       const rest = this.users.get(user);
@@ -281,6 +309,7 @@ class Line {
       return;
     }
     waiter.hold = hold;
+    waiter.notBeforeMs = this.now() + hold.atLeastMs;
     // A slot may have been freed while this was asked: then it asks again in the next round.
     waiter.dueMs = this.isCalled && hold.needsSlot ? 0 : dueMs;
   }
@@ -301,6 +330,7 @@ class Line {
     clearTimeout(this.timer);
     if (this.isServing) return;
     if (this.count === 0) {
+      this.notices.stop();
       this.onEmpty();
       return;
     }
