@@ -14,6 +14,7 @@ import { Metrics } from './metrics.js';
 import { PlatformModule } from './platform.module.js';
 import { endWithProcess, type ProcessHost } from './process-end.js';
 import { requestIdFrom, requestIdHeader } from './request-id.js';
+import { fastifyTrustProxy, type TrustedProxies } from './trusted-proxies.js';
 import { createValidationPipe } from './validation.js';
 
 export type WeirAppOptions = {
@@ -31,8 +32,8 @@ export type WeirAppOptions = {
   requestTimeoutMs?: number;
   /** How long an idle connection stays open. Longer than that of the proxy in front, or it meets closed sockets. */
   keepAliveTimeoutMs?: number;
-  /** Whether, or from which proxies (CIDR), `x-forwarded-*` is believed. */
-  trustProxy?: boolean | string | string[];
+  /** Whose `x-forwarded-*` headers are believed; nobody's unless given. */
+  trustProxy?: TrustedProxies;
   /** How long requests in flight may finish once the app closes; then they are cut. */
   shutdownGraceMs?: number;
   /** How long the app goes on serving, while /readyz says `draining`, before it stops to listen. */
@@ -73,7 +74,7 @@ export async function createWeirApp(
     requestTimeout: options.requestTimeoutMs ?? defaults.requestTimeoutMs,
     keepAliveTimeout: options.keepAliveTimeoutMs ?? defaults.keepAliveTimeoutMs,
     http: { maxHeaderSize: options.headerLimitBytes ?? defaults.headerLimitBytes },
-    trustProxy: options.trustProxy ?? false,
+    trustProxy: fastifyTrustProxy(options.trustProxy ?? false),
     // Requests that reach an open connection while the app closes are served: a restart costs no caller an error.
     return503OnClosing: false,
     requestIdHeader: false,

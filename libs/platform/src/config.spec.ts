@@ -14,11 +14,11 @@ const valid = { DATABASE_URL: 'postgres://x', POOL_SIZE: '4', SECRET_KEY: 'k-123
 
 describe('loadConfig', () => {
   it('reads typed settings and fills defaults', () => {
-    const config = loadConfig(schema, { ...valid, PORT: '8080', TRUST_PROXY: 'true' });
+    const config = loadConfig(schema, { ...valid, PORT: '8080', TRUST_PROXY: '1' });
     expect(config).toMatchObject({
       PORT: 8080,
       POOL_SIZE: 4,
-      TRUST_PROXY: true,
+      TRUST_PROXY: 1,
       LOG_LEVEL: 'info',
     });
   });

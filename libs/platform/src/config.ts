@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { trustedProxiesSchema } from './trusted-proxies.js';
 
 /** One variable that cannot be used as it is, and what to do about it. Never carries the value. */
 export type ConfigFault = { readonly variable: string; readonly remedy: string };
@@ -20,8 +21,13 @@ export const serverConfigShape = {
   PORT: z.coerce.number('must be a port from 0 to 65535').int().min(0).max(65_535).default(0),
   /** Least level that is logged. `trace` and `debug` cost throughput. */
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  /** Whether `x-forwarded-*` is believed. True without a proxy in front lets callers forge their address. */
-  TRUST_PROXY: z.stringbool().default(false),
+  /**
+   * Which proxies' `x-forwarded-*` are believed: how many stand in front of this process (1, 2 ...), or their addresses and
+   * ranges, separated by commas. Unset: none, and behind a proxy all callers have its address. Too many hops, a range with
+   * strangers in it, or a number of hops where callers also reach this process past the proxies: callers can forge their
+   * address.
+   */
+  TRUST_PROXY: trustedProxiesSchema.default(false),
   /** How long requests in flight may finish after SIGTERM. Too short cuts streams; too long delays restarts. */
   SHUTDOWN_GRACE_MS: z.coerce
     .number('must be milliseconds from 0 to 600000')

@@ -216,7 +216,7 @@ describe('a session', () => {
       redisUrl: redis.url,
       redisPrefix: redis.prefix,
       clock,
-      settings: { TRUST_PROXY: 'true' },
+      settings: { TRUST_PROXY: '127.0.0.1' },
     });
     try {
       const answer = await secure.anonymous.call('signIn', {
@@ -269,16 +269,33 @@ describe('every route of the table', () => {
 });
 
 describe('sign-ins from one address', () => {
-  it('are bounded per minute', async () => {
-    const narrow = await startTestApp({
+  const narrowApp = (settings: Record<string, string> = {}) =>
+    startTestApp({
       databaseUrl: database.url,
       redisUrl: redis.url,
       redisPrefix: redis.prefix,
-      settings: { SIGN_IN_RATE_PER_MINUTE: '2' },
+      settings: { SIGN_IN_RATE_PER_MINUTE: '2', ...settings },
     });
+  const attemptAt = (app: TestApp, headers: Record<string, string> = {}) =>
+    app.anonymous.call('signIn', { body: { email: 'a@b.example', password: 'x' }, headers });
+
+  it('are told apart behind a proxy by what it has added, not by what the caller claims', async () => {
+    const proxied = await narrowApp({ TRUST_PROXY: '1' });
     try {
-      const attempt = () =>
-        narrow.anonymous.call('signIn', { body: { email: 'a@b.example', password: 'x' } });
+      const from = (forwarded: string) => attemptAt(proxied, { 'x-forwarded-for': forwarded });
+      expect((await from('198.51.100.1, 203.0.113.7')).status).toBe(401);
+      expect((await from('198.51.100.2, 203.0.113.7')).status).toBe(401);
+      expect((await from('198.51.100.3, 203.0.113.7')).status).toBe(429);
+      expect((await from('203.0.113.8')).status).toBe(401);
+    } finally {
+      await proxied.close();
+    }
+  });
+
+  it('are bounded per minute', async () => {
+    const narrow = await narrowApp();
+    try {
+      const attempt = () => attemptAt(narrow);
       expect((await attempt()).status).toBe(401);
       expect((await attempt()).status).toBe(401);
       const third = await attempt();

@@ -1,15 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { World } from '../testing/documents.js';
 import { GatewayHarness, until } from '../testing/gateway-harness.js';
 
 let direct: GatewayHarness;
-let behindProxy: GatewayHarness;
+/** Behind one proxy, known by the number of hops or by its address. */
+let behindProxy: GatewayHarness[];
 beforeAll(async () => {
   direct = await GatewayHarness.start();
-  behindProxy = await GatewayHarness.start({ TRUST_PROXY: true });
+  behindProxy = await Promise.all([
+    GatewayHarness.start({ TRUST_PROXY: 1 }),
+    GatewayHarness.start({ TRUST_PROXY: ['10.0.0.0/8', '127.0.0.1'] }),
+  ]);
 });
 afterAll(async () => {
-  await direct?.close();
-  await behindProxy?.close();
+  for (const harness of [direct, ...(behindProxy ?? [])]) await harness?.close();
 });
 
 const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
@@ -74,10 +78,31 @@ describe('the address rules of an enterprise', () => {
     const settings = { ipRules: { allow: ['192.0.2.1'], deny: [] } };
     const forged = await direct.publish({ settings });
     expect((await direct.chat(forged, {}, from('192.0.2.1'))).status).toBe(403);
-    const proxied = await behindProxy.publish({ settings });
-    expect((await behindProxy.chat(proxied, {}, from('192.0.2.1'))).status).toBe(200);
-    expect((await behindProxy.chat(proxied, {}, from('::ffff:192.0.2.1'))).status).toBe(200);
-    expect((await behindProxy.chat(proxied, {}, from('192.0.2.2'))).status).toBe(403);
-    expect((await behindProxy.chat(proxied, {}, from('nonsense'))).status).toBe(403);
+    for (const harness of behindProxy) {
+      const world = await harness.publish({ settings });
+      const statusFrom = async (forwarded: string) =>
+        (await harness.chat(world, {}, from(forwarded))).status;
+      expect(await statusFrom('192.0.2.1')).toBe(200);
+      expect(await statusFrom('::ffff:192.0.2.1')).toBe(200);
+      expect(await statusFrom('192.0.2.2')).toBe(403);
+      expect(await statusFrom('nonsense')).toBe(403);
+    }
+  });
+
+  it('go by the address that the proxy added, whatever the caller put before it', async () => {
+    for (const harness of behindProxy) {
+      const allowed = await harness.publish({
+        settings: { ipRules: { allow: ['192.0.2.1'], deny: [] } },
+      });
+      const denied = await harness.publish({
+        settings: { ipRules: { allow: [], deny: ['192.0.2.2'] } },
+      });
+      const statusOf = async (world: World, forwarded: string) =>
+        (await harness.chat(world, {}, from(forwarded))).status;
+      expect(await statusOf(allowed, '192.0.2.1, 192.0.2.2')).toBe(403);
+      expect(await statusOf(allowed, '192.0.2.1, 127.0.0.2, 192.0.2.2')).toBe(403);
+      expect(await statusOf(denied, '192.0.2.1, 192.0.2.2')).toBe(403);
+      expect(await statusOf(allowed, '198.51.100.9, 192.0.2.1')).toBe(200);
+    }
   });
 });
