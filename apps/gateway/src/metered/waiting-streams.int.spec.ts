@@ -67,6 +67,8 @@ async function holdSlot(world: World, path = '/v1/chat/completions'): Promise<()
   expect(answer.status).toBe(200);
   return async () => {
     stop.abort();
+    // Held on to until here: fetch cuts off an answer that nobody can read any more.
+    await answer.text().catch(() => undefined);
     await free(world);
   };
 }
