@@ -7,6 +7,9 @@ export function quarterOf(atMs: number): number {
   return Math.floor(atMs / quarterMs) * quarterMs;
 }
 
+/** A sum of tokens: a number as long as it is exact, else a bigint. Most sums are small, and bigints are slow. */
+export type Tokens = number | bigint;
+
 /** What a slice adds to one roll-up row. */
 export type RollupDelta = {
   readonly enterpriseId: string;
@@ -15,14 +18,14 @@ export type RollupDelta = {
   requests: number;
   retries: number;
   estimated: number;
-  input: bigint;
-  cachedInput: bigint;
-  cacheWrite: bigint;
-  audioInput: bigint;
-  imageInput: bigint;
-  output: bigint;
-  reasoning: bigint;
-  audioOutput: bigint;
+  input: Tokens;
+  cachedInput: Tokens;
+  cacheWrite: Tokens;
+  audioInput: Tokens;
+  imageInput: Tokens;
+  output: Tokens;
+  reasoning: Tokens;
+  audioOutput: Tokens;
   costPico: bigint;
   costNano: bigint;
 };
@@ -48,14 +51,14 @@ export function rollupDeltas(booked: readonly BookedRecord[]): RollupDelta[] {
       if (data.estimated) delta.estimated += 1;
     }
     const { usage } = data;
-    delta.input += BigInt(usage.input);
-    delta.cachedInput += BigInt(usage.cachedInput);
-    delta.cacheWrite += BigInt(usage.cacheWrite);
-    delta.audioInput += BigInt(usage.audioInput);
-    delta.imageInput += BigInt(usage.imageInput);
-    delta.output += BigInt(usage.output);
-    delta.reasoning += BigInt(usage.reasoning);
-    delta.audioOutput += BigInt(usage.audioOutput);
+    delta.input = plus(delta.input, usage.input);
+    delta.cachedInput = plus(delta.cachedInput, usage.cachedInput);
+    delta.cacheWrite = plus(delta.cacheWrite, usage.cacheWrite);
+    delta.audioInput = plus(delta.audioInput, usage.audioInput);
+    delta.imageInput = plus(delta.imageInput, usage.imageInput);
+    delta.output = plus(delta.output, usage.output);
+    delta.reasoning = plus(delta.reasoning, usage.reasoning);
+    delta.audioOutput = plus(delta.audioOutput, usage.audioOutput);
     delta.costPico += BigInt(data.costPico);
     delta.costNano += BigInt(data.costNano);
   }
@@ -67,6 +70,13 @@ export function rollupDeltas(booked: readonly BookedRecord[]): RollupDelta[] {
   );
 }
 
+/** Exact whatever the size. */
+function plus(sum: Tokens, tokens: number): Tokens {
+  if (typeof sum === 'bigint') return sum + BigInt(tokens);
+  const next = sum + tokens;
+  return Number.isSafeInteger(next) ? next : BigInt(sum) + BigInt(tokens);
+}
+
 function emptyDelta(enterpriseId: string, quarter: number, seriesId: number): RollupDelta {
   return {
     enterpriseId,
@@ -75,14 +85,14 @@ function emptyDelta(enterpriseId: string, quarter: number, seriesId: number): Ro
     requests: 0,
     retries: 0,
     estimated: 0,
-    input: 0n,
-    cachedInput: 0n,
-    cacheWrite: 0n,
-    audioInput: 0n,
-    imageInput: 0n,
-    output: 0n,
-    reasoning: 0n,
-    audioOutput: 0n,
+    input: 0,
+    cachedInput: 0,
+    cacheWrite: 0,
+    audioInput: 0,
+    imageInput: 0,
+    output: 0,
+    reasoning: 0,
+    audioOutput: 0,
     costPico: 0n,
     costNano: 0n,
   };

@@ -1,58 +1,58 @@
 import type { PoolClient } from 'pg';
-import { plainArray } from './array-literal.js';
+import { BinaryValues, elementTypes } from './binary-values.js';
 import type { RollupDelta } from './rollup-deltas.js';
 
 /** Held shared by every booking, exclusively while an enterprise's daily roll-ups are cut anew in another zone. */
 export const zoneLock = 7_405_323;
 
-const sums: readonly {
-  readonly name: string;
-  readonly type: string;
-  readonly field: keyof RollupDelta;
-}[] = [
-  { name: 'requests', type: 'bigint', field: 'requests' },
-  { name: 'retries', type: 'bigint', field: 'retries' },
-  { name: 'estimated', type: 'bigint', field: 'estimated' },
-  { name: 'input_tokens', type: 'bigint', field: 'input' },
-  { name: 'cached_input_tokens', type: 'bigint', field: 'cachedInput' },
-  { name: 'cache_write_tokens', type: 'bigint', field: 'cacheWrite' },
-  { name: 'audio_input_tokens', type: 'bigint', field: 'audioInput' },
-  { name: 'image_input_tokens', type: 'bigint', field: 'imageInput' },
-  { name: 'output_tokens', type: 'bigint', field: 'output' },
-  { name: 'reasoning_tokens', type: 'bigint', field: 'reasoning' },
-  { name: 'audio_output_tokens', type: 'bigint', field: 'audioOutput' },
-  { name: 'cost_pico', type: 'numeric', field: 'costPico' },
-  { name: 'cost_nano', type: 'numeric', field: 'costNano' },
-];
+const counts = {
+  requests: 'requests',
+  retries: 'retries',
+  estimated: 'estimated',
+  input_tokens: 'input',
+  cached_input_tokens: 'cachedInput',
+  cache_write_tokens: 'cacheWrite',
+  audio_input_tokens: 'audioInput',
+  image_input_tokens: 'imageInput',
+  output_tokens: 'output',
+  reasoning_tokens: 'reasoning',
+  audio_output_tokens: 'audioOutput',
+} as const;
+const costs = { cost_pico: 'costPico', cost_nano: 'costNano' } as const;
+const countFields = Object.values(counts);
+const costFields = Object.values(costs);
+/** Bytes of an element with its length; a numeric may need more. */
+const elementBytesMax = 24;
 
 /** The columns that roll-up rows sum. */
-export const sumColumns: readonly string[] = sums.map(({ name }) => name);
+export const sumColumns: readonly string[] = [...Object.keys(counts), ...Object.keys(costs)];
 
 const sumNames = sumColumns.join(', ');
 const parameters = [
   '$1::uuid[]',
   '$2::timestamptz[]',
   '$3::int[]',
-  ...sums.map(({ type }, index) => `$${index + 4}::${type}[]`),
+  ...sumColumns.map((name, index) => `$${index + 4}::${name in costs ? 'numeric' : 'bigint'}[]`),
 ].join(', ');
 const source = `unnest(${parameters}) as u (enterprise_id, quarter, series_id, ${sumNames})`;
 const additions = (table: string) =>
   sumColumns.map((name) => `${name} = ${table}.${name} + excluded.${name}`).join(', ');
 
-const addQuarters = {
-  name: 'weir_add_quarters',
-  text: `insert into usage_rollup (enterprise_id, quarter, series_id, ${sumNames})
-    select enterprise_id, quarter, series_id, ${sumNames} from ${source}
-    order by enterprise_id, quarter, series_id
-    on conflict (enterprise_id, quarter, series_id) do update set ${additions('usage_rollup')}`,
-};
-
-const addDays = {
-  name: 'weir_add_days',
-  text: `insert into usage_rollup_day (enterprise_id, day, series_id, ${sumNames})
+/** One statement, so that the sums travel and are read once. */
+const addSums = {
+  name: 'weir_add_sums',
+  text: `with u as materialized (
+      select * from ${source}
+    ), quarters as (
+      insert into usage_rollup (enterprise_id, quarter, series_id, ${sumNames})
+      select enterprise_id, quarter, series_id, ${sumNames} from u
+      order by enterprise_id, quarter, series_id
+      on conflict (enterprise_id, quarter, series_id) do update set ${additions('usage_rollup')}
+    )
+    insert into usage_rollup_day (enterprise_id, day, series_id, ${sumNames})
     select u.enterprise_id, (u.quarter at time zone z.zone)::date, u.series_id,
       ${sumColumns.map((name) => `sum(u.${name})`).join(', ')}
-    from ${source} join usage_zone z using (enterprise_id)
+    from u join usage_zone z using (enterprise_id)
     group by 1, 2, 3 order by 1, 2, 3
     on conflict (enterprise_id, day, series_id) do update set ${additions('usage_rollup_day')}`,
 };
@@ -67,11 +67,26 @@ export async function addToRollups(
 ): Promise<void> {
   if (deltas.length === 0) return;
   const values = [
-    plainArray(deltas.map(({ enterpriseId }) => enterpriseId)),
-    plainArray(deltas.map(({ quarterMs }) => new Date(quarterMs).toISOString())),
-    plainArray(deltas.map(({ seriesId }) => seriesId)),
-    ...sums.map(({ field }) => plainArray(deltas.map((delta) => delta[field]))),
+    arrayOf('uuid', deltas, (values, { enterpriseId }) => values.uuid(enterpriseId)),
+    arrayOf('timestamptz', deltas, (values, { quarterMs }) => values.timestamptz(quarterMs)),
+    arrayOf('int4', deltas, (values, { seriesId }) => values.int4(seriesId)),
+    ...countFields.map((field) =>
+      arrayOf('int8', deltas, (values, delta) => values.int8(delta[field])),
+    ),
+    ...costFields.map((field) =>
+      arrayOf('numeric', deltas, (values, delta) => values.numeric(delta[field])),
+    ),
   ];
-  await client.query({ ...addQuarters, values });
-  await client.query({ ...addDays, values });
+  await client.query({ ...addSums, values });
+}
+
+function arrayOf(
+  type: keyof typeof elementTypes,
+  deltas: readonly RollupDelta[],
+  write: (values: BinaryValues, delta: RollupDelta) => void,
+): Buffer {
+  const values = new BinaryValues(elementBytesMax * (deltas.length + 1));
+  values.array(elementTypes[type], deltas.length);
+  for (const delta of deltas) write(values, delta);
+  return values.bytes();
 }

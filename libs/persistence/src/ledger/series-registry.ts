@@ -22,6 +22,8 @@ type Series = {
 export class SeriesRegistry {
   private readonly pathIds: LRUCache<string, number>;
   private readonly seriesIds: LRUCache<string, number>;
+  /** By the ids as events spell them. */
+  private readonly known: LRUCache<string, number>;
 
   constructor(
     private readonly pool: Pool,
@@ -29,13 +31,29 @@ export class SeriesRegistry {
   ) {
     this.pathIds = new LRUCache({ max: cacheMax });
     this.seriesIds = new LRUCache({ max: cacheMax });
+    this.known = new LRUCache({ max: cacheMax });
   }
 
   /** The series of each record, in the records' order. */
   async resolve(records: readonly UsageRecord[]): Promise<number[]> {
-    const paths = records.map(({ event: { data } }) => ({
+    const keys = records.map(keyOf);
+    const ids = keys.map((key) => this.known.get(key));
+    const missing = records.filter((_, index) => ids[index] === undefined);
+    const found = missing.length === 0 ? [] : await this.resolveMissing(missing);
+    let next = 0;
+    return ids.map((id, index) => {
+      if (id !== undefined) return id;
+      const made = at(found, next);
+      next += 1;
+      this.known.set(at(keys, index), made);
+      return made;
+    });
+  }
+
+  private async resolveMissing(records: readonly UsageRecord[]): Promise<number[]> {
+    const paths = records.map(({ event: { data }, departmentIds }) => ({
       enterpriseId: data.enterprise.id.toLowerCase(),
-      departmentIds: `{${data.departments.map(({ id }) => id.toLowerCase()).join(',')}}`,
+      departmentIds: `{${departmentIds.join(',').toLowerCase()}}`,
     }));
     const pathIds = await this.resolvePaths(paths);
     const series = records.map(({ event: { data } }, index) => ({
@@ -106,6 +124,12 @@ export class SeriesRegistry {
       return rows;
     });
   }
+}
+
+/** All that tells one series from another; the model's name comes last, because it may hold any character. */
+function keyOf({ event: { data }, departmentIds }: UsageRecord): string {
+  const { enterprise, user, key, provider, status, modelAsked } = data;
+  return `${enterprise.id}|${departmentIds.join()}|${user.id}|${key.id}|${provider.id}|${status}|${modelAsked}`;
 }
 
 /** Looks up what is known, then what is stored, then stores the rest: each step only for what the last one left. */

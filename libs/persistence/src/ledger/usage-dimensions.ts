@@ -28,7 +28,8 @@ const upsert = {
       where d.last_seen_at < excluded.last_seen_at`,
 };
 
-type Seen = { readonly data: UsageEventData; readonly atMs: number };
+type Seen = { readonly names: readonly string[]; readonly atMs: number };
+type News = { readonly data: UsageEventData; readonly atMs: number };
 
 /** Keeps the names that events carry, so that reports can name what was renamed or deleted since. */
 export class UsageDimensions {
@@ -76,9 +77,11 @@ export class UsageDimensions {
     }
     return () => {
       for (const [key, dimension] of sorted) this.written.set(key, dimension);
-      for (const [seriesId, seen] of newest) {
+      for (const [seriesId, { data, atMs }] of newest) {
         const known = this.stored.get(seriesId);
-        if (known === undefined || known.atMs < seen.atMs) this.stored.set(seriesId, seen);
+        if (known !== undefined && known.atMs >= atMs) continue;
+        // Without the event: it would be kept for as long as its series is.
+        this.stored.set(seriesId, { names: namesOf(data), atMs });
       }
     };
   }
@@ -91,32 +94,30 @@ export class UsageDimensions {
   }
 
   /** The newest event of each series that may say something new. */
-  private newsOf(booked: readonly BookedRecord[]): Map<number, Seen> {
-    const newest = new Map<number, Seen>();
+  private newsOf(booked: readonly BookedRecord[]): Map<number, News> {
+    const newest = new Map<number, News>();
     for (const { record, seriesId } of booked) {
-      const seen = { data: record.event.data, atMs: record.reservedAtMs };
-      const other = newest.get(seriesId);
-      if (other !== undefined && other.atMs >= seen.atMs) continue;
+      const { data } = record.event;
+      const atMs = record.reservedAtMs;
       const known = this.stored.get(seriesId);
-      if (known !== undefined) {
-        // An older event than the last one stored says nothing new.
-        if (seen.atMs <= known.atMs) continue;
-        if (seen.atMs - known.atMs < refreshMs && hasSameNames(seen.data, known.data)) continue;
-      }
-      newest.set(seriesId, seen);
+      // An older event than the last one stored says nothing new.
+      if (known !== undefined && atMs <= known.atMs) continue;
+      if (known !== undefined && atMs - known.atMs < refreshMs && hasNames(data, known)) continue;
+      const other = newest.get(seriesId);
+      if (other === undefined || other.atMs < atMs) newest.set(seriesId, { data, atMs });
     }
     return newest;
   }
 }
 
-/** Of two events of one series, whose ids are the same. */
-function hasSameNames(a: UsageEventData, b: UsageEventData): boolean {
-  return (
-    a.user.name === b.user.name &&
-    a.key.name === b.key.name &&
-    a.provider.name === b.provider.name &&
-    a.departments.every(({ name }, index) => name === b.departments[index]?.name)
-  );
+function namesOf({ departments, user, key, provider }: UsageEventData): string[] {
+  return [user.name, key.name, provider.name, ...departments.map(({ name }) => name)];
+}
+
+/** Whether an event has the names that another of its series had, whose ids are the same. */
+function hasNames({ departments, user, key, provider }: UsageEventData, { names }: Seen): boolean {
+  if (names[0] !== user.name || names[1] !== key.name || names[2] !== provider.name) return false;
+  return departments.every(({ name }, index) => names[index + 3] === name);
 }
 
 function dimensionsOf(data: UsageEventData, seenAtMs: number): Dimension[] {

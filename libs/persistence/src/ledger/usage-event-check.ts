@@ -1,4 +1,4 @@
-import { type UsageEvent, usageEventSchema } from '@weir/domain';
+import { tagsSchema, type UsageEvent, usageEventSchema } from '@weir/domain';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { z } from 'zod';
 
@@ -15,11 +15,11 @@ export type CheckedEvent =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Whether a value is a usage event, and if not, why. zod has the last word wherever JSON Schema cannot say the same:
- * the number of tags and the length of their texts.
+ * Whether a value is a usage event, and if not, why. zod has the last word on tags, of which JSON Schema cannot say the
+ * same: their number and the length of their texts.
  */
 export function checkUsageEvent(value: unknown): CheckedEvent {
-  if (isShapedLikeEvent(value) && Object.keys(value.data.tags).length === 0) {
+  if (isShapedLikeEvent(value) && tagsSchema.safeParse(value.data.tags).success) {
     return { ok: true, event: value };
   }
   const parsed = usageEventSchema.safeParse(value);

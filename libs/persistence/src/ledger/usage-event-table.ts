@@ -1,63 +1,71 @@
+import { pipeline } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
 import { plainArray, textArray } from './array-literal.js';
+import { BinaryValues } from './binary-values.js';
 import type { BookedRecord } from './rollup-deltas.js';
-import type { UsageRecord } from './usage-record.js';
+import { rowKey } from './usage-record.js';
 
-type Cell = string | number | bigint | boolean | null;
+type Cell = string | number | boolean | readonly string[] | null;
+type Type =
+  | 'uuid'
+  | 'timestamptz'
+  | 'smallint'
+  | 'int'
+  | 'bigint'
+  | 'boolean'
+  | 'numeric'
+  | 'text'
+  | 'jsonb'
+  | 'uuid[]'
+  | 'text[]';
+/** `value`: instants in milliseconds since the Unix epoch, numerics as texts, jsonb as JSON. */
 type Column = {
   readonly name: string;
-  readonly type: string;
-  /** `array`: travels as text, because PostgreSQL would unnest an array of arrays to its elements. */
-  readonly encode: 'plain' | 'text' | 'array';
+  readonly type: Type;
   readonly value: (booked: BookedRecord) => Cell;
 };
 
-const plain = (name: string, type: string, value: Column['value']): Column => ({
+const column = (name: string, type: Type, value: Column['value']): Column => ({
   name,
   type,
-  encode: 'plain',
   value,
 });
-const text = (name: string, value: Column['value'], type = 'text'): Column => ({
-  name,
-  type,
-  encode: 'text',
-  value,
-});
+const text = (name: string, value: Column['value']): Column => column(name, 'text', value);
 
 /** Every column of usage_event that the ledger writes, with where it comes from. */
 const columns: readonly Column[] = [
-  plain('enterprise_id', 'uuid', ({ record }) => record.event.data.enterprise.id),
-  plain('event_id', 'uuid', ({ record }) => record.event.id),
-  plain('minted_at', 'timestamptz', ({ record }) => new Date(record.mintedAtMs).toISOString()),
-  plain('reserved_at', 'timestamptz', ({ record }) => record.event.data.reservedAt),
-  plain('started_at', 'timestamptz', ({ record }) => record.event.data.startedAt),
-  plain('first_token_at', 'timestamptz', ({ record }) => record.event.data.firstTokenAt),
-  plain('ended_at', 'timestamptz', ({ record }) => record.event.data.endedAt),
-  plain('seq', 'bigint', ({ record }) => record.event.data.position.seq),
-  plain('series_id', 'int', ({ seriesId }) => seriesId),
-  plain('shard', 'smallint', ({ record }) => record.event.data.position.shard),
-  plain('attempt', 'smallint', ({ record }) => record.event.data.attempt),
-  plain('queue_wait_ms', 'int', ({ record }) => record.event.data.queueWaitMs),
-  plain('department_id', 'uuid', ({ record }) => record.event.data.departments.at(-1)?.id ?? null),
-  plain('user_id', 'uuid', ({ record }) => record.event.data.user.id),
-  plain('key_id', 'uuid', ({ record }) => record.event.data.key.id),
-  plain('provider_id', 'uuid', ({ record }) => record.event.data.provider.id),
-  plain('price_version_id', 'uuid', ({ record }) => record.event.data.price.id),
-  plain('adjusts', 'uuid', ({ record }) => record.event.data.adjusts),
-  plain('streamed', 'boolean', ({ record }) => record.event.data.streamed),
-  plain('estimated', 'boolean', ({ record }) => record.event.data.estimated),
-  plain('late', 'boolean', ({ record }) => record.event.data.late),
-  plain('input_tokens', 'bigint', ({ record }) => record.event.data.usage.input),
-  plain('cached_input_tokens', 'bigint', ({ record }) => record.event.data.usage.cachedInput),
-  plain('cache_write_tokens', 'bigint', ({ record }) => record.event.data.usage.cacheWrite),
-  plain('audio_input_tokens', 'bigint', ({ record }) => record.event.data.usage.audioInput),
-  plain('image_input_tokens', 'bigint', ({ record }) => record.event.data.usage.imageInput),
-  plain('output_tokens', 'bigint', ({ record }) => record.event.data.usage.output),
-  plain('reasoning_tokens', 'bigint', ({ record }) => record.event.data.usage.reasoning),
-  plain('audio_output_tokens', 'bigint', ({ record }) => record.event.data.usage.audioOutput),
-  plain('cost_pico', 'numeric', ({ record }) => record.event.data.costPico),
-  plain('cost_nano', 'numeric', ({ record }) => record.event.data.costNano),
+  column('enterprise_id', 'uuid', ({ record }) => record.event.data.enterprise.id),
+  column('event_id', 'uuid', ({ record }) => record.event.id),
+  column('minted_at', 'timestamptz', ({ record }) => record.mintedAtMs),
+  column('reserved_at', 'timestamptz', ({ record }) => record.reservedAtMs),
+  column('started_at', 'timestamptz', ({ record }) => record.startedAtMs),
+  column('first_token_at', 'timestamptz', ({ record }) => record.firstTokenAtMs),
+  column('ended_at', 'timestamptz', ({ record }) => record.endedAtMs),
+  column('seq', 'bigint', ({ record }) => record.event.data.position.seq),
+  column('series_id', 'int', ({ seriesId }) => seriesId),
+  column('shard', 'smallint', ({ record }) => record.event.data.position.shard),
+  column('attempt', 'smallint', ({ record }) => record.event.data.attempt),
+  column('queue_wait_ms', 'int', ({ record }) => record.event.data.queueWaitMs),
+  column('department_id', 'uuid', ({ record }) => record.departmentIds.at(-1) ?? null),
+  column('user_id', 'uuid', ({ record }) => record.event.data.user.id),
+  column('key_id', 'uuid', ({ record }) => record.event.data.key.id),
+  column('provider_id', 'uuid', ({ record }) => record.event.data.provider.id),
+  column('price_version_id', 'uuid', ({ record }) => record.event.data.price.id),
+  column('adjusts', 'uuid', ({ record }) => record.event.data.adjusts),
+  column('streamed', 'boolean', ({ record }) => record.event.data.streamed),
+  column('estimated', 'boolean', ({ record }) => record.event.data.estimated),
+  column('late', 'boolean', ({ record }) => record.event.data.late),
+  column('input_tokens', 'bigint', ({ record }) => record.event.data.usage.input),
+  column('cached_input_tokens', 'bigint', ({ record }) => record.event.data.usage.cachedInput),
+  column('cache_write_tokens', 'bigint', ({ record }) => record.event.data.usage.cacheWrite),
+  column('audio_input_tokens', 'bigint', ({ record }) => record.event.data.usage.audioInput),
+  column('image_input_tokens', 'bigint', ({ record }) => record.event.data.usage.imageInput),
+  column('output_tokens', 'bigint', ({ record }) => record.event.data.usage.output),
+  column('reasoning_tokens', 'bigint', ({ record }) => record.event.data.usage.reasoning),
+  column('audio_output_tokens', 'bigint', ({ record }) => record.event.data.usage.audioOutput),
+  column('cost_pico', 'numeric', ({ record }) => record.event.data.costPico),
+  column('cost_nano', 'numeric', ({ record }) => record.event.data.costNano),
   text('currency', ({ record }) => record.event.data.currency),
   text('kind', ({ record }) => record.event.data.kind),
   text('status', ({ record }) => record.event.data.status),
@@ -70,36 +78,85 @@ const columns: readonly Column[] = [
   text('provider_name', ({ record }) => record.event.data.provider.name),
   text('user_name', ({ record }) => record.event.data.user.name),
   text('key_name', ({ record }) => record.event.data.key.name),
-  {
-    name: 'department_ids',
-    type: 'uuid[]',
-    encode: 'array',
-    value: ({ record }) => plainArray(record.event.data.departments.map(({ id }) => id)),
-  },
-  {
-    name: 'department_names',
-    type: 'text[]',
-    encode: 'array',
-    value: ({ record }) => textArray(record.event.data.departments.map(({ name }) => name)),
-  },
-  text(
-    'unit_prices',
-    ({ record: { event } }) =>
-      JSON.stringify({
-        picoPerToken: event.data.price.picoPerToken,
-        picoPerRequest: event.data.price.picoPerRequest,
-      }),
-    'jsonb',
+  column('department_ids', 'uuid[]', ({ record }) => record.departmentIds),
+  column('department_names', 'text[]', ({ record }) =>
+    record.event.data.departments.map(({ name }) => name),
   ),
-  text('tags', ({ record }) => JSON.stringify(record.event.data.tags), 'jsonb'),
+  column('unit_prices', 'jsonb', ({ record: { event } }) =>
+    JSON.stringify({
+      picoPerToken: event.data.price.picoPerToken,
+      picoPerRequest: event.data.price.picoPerRequest,
+    }),
+  ),
+  column('tags', 'jsonb', ({ record }) => JSON.stringify(record.event.data.tags)),
 ];
 
 const names = columns.map(({ name }) => name).join(', ');
+
+/** A row is some 900 bytes; one buffer that fits is cheaper than one that grows. */
+const rowBytesExpected = 1_200;
+
+/**
+ * Writes rows none of which is there yet, the fastest way that PostgreSQL has. Either all are written or, with the first
+ * that exists, none: see {@link isRepeatedEvent}.
+ *
+ * @param records in key order, each key once
+ */
+export async function copyUsageEvents(
+  client: PoolClient,
+  records: readonly BookedRecord[],
+): Promise<void> {
+  if (records.length === 0) return;
+  const bytes = rowsOf(records);
+  const copy = client.query(copyFrom(`copy usage_event (${names}) from stdin (format binary)`));
+  await pipeline([bytes], copy);
+  if (copy.rowCount !== records.length) {
+    throw new Error(`${copy.rowCount} of ${records.length} rows were copied`);
+  }
+}
+
+/** PostgreSQL's refusal of a row whose key is taken, in whatever partition. */
+export function isRepeatedEvent(error: unknown): boolean {
+  const { code, table } = (error ?? {}) as { code?: unknown; table?: unknown };
+  return code === '23505' && typeof table === 'string' && table.startsWith('usage_event');
+}
+
+function rowsOf(records: readonly BookedRecord[]): Buffer {
+  const values = new BinaryValues(records.length * rowBytesExpected);
+  values.copyHeader();
+  for (const booked of records) {
+    values.row(columns.length);
+    for (const { type, value } of columns) {
+      const cell = value(booked);
+      if (cell === null) values.null();
+      else write[type](values, cell as never);
+    }
+  }
+  values.copyTrailer();
+  return values.bytes();
+}
+
+const write: Record<Type, (values: BinaryValues, cell: never) => void> = {
+  uuid: (values, cell: string) => values.uuid(cell),
+  timestamptz: (values, cell: number) => values.timestamptz(cell),
+  smallint: (values, cell: number) => values.int2(cell),
+  int: (values, cell: number) => values.int4(cell),
+  bigint: (values, cell: number) => values.int8(cell),
+  boolean: (values, cell: boolean) => values.bool(cell),
+  numeric: (values, cell: string) => values.numeric(cell),
+  text: (values, cell: string) => values.text(cell),
+  jsonb: (values, cell: string) => values.jsonb(cell),
+  'uuid[]': (values, cell: readonly string[]) => values.uuids(cell),
+  'text[]': (values, cell: readonly string[]) => values.texts(cell),
+};
+
+/** Arrays travel as texts, because PostgreSQL would unnest an array of arrays to its elements. */
+const isArray = (type: Type): boolean => type.endsWith('[]');
 const selected = columns
-  .map(({ name, type, encode }) => (encode === 'array' ? `${name}::${type}` : name))
+  .map(({ name, type }) => (isArray(type) ? `${name}::${type}` : name))
   .join(', ');
 const parameters = columns
-  .map(({ type, encode }, index) => `$${index + 1}::${encode === 'array' ? 'text' : type}[]`)
+  .map(({ type }, index) => `$${index + 1}::${isArray(type) ? 'text' : type}[]`)
   .join(', ');
 
 const insertEvents = {
@@ -110,17 +167,19 @@ const insertEvents = {
     returning enterprise_id, event_id`,
 };
 
-/** Identity of an event within the ledger. */
-export function rowKey(enterpriseId: string, eventId: string): string {
-  return `${enterpriseId.toLowerCase()}|${eventId}`;
+/** The text that PostgreSQL reads as the cell's type. */
+function textOf(type: Type, cell: Cell): string | null {
+  if (cell === null) return null;
+  if (type === 'timestamptz') return new Date(cell as number).toISOString();
+  if (type === 'uuid[]') return plainArray(cell as readonly string[]);
+  if (type === 'text[]') return textArray(cell as readonly string[]);
+  return String(cell);
 }
 
-export function keyOf({ event }: UsageRecord): string {
-  return rowKey(event.data.enterprise.id, event.id);
-}
+const needsQuotes = new Set<Type>(['text', 'jsonb', 'uuid[]', 'text[]']);
 
 /**
- * Inserts the rows that are not there yet.
+ * Inserts the rows that are not there yet. Costs twice what {@link copyUsageEvents} does.
  *
  * @param records in key order, each key once: transactions that meet the same keys then wait for each other
  * in the same order
@@ -131,9 +190,9 @@ export async function insertUsageEvents(
   records: readonly BookedRecord[],
 ): Promise<ReadonlySet<string>> {
   if (records.length === 0) return new Set();
-  const values = columns.map(({ encode, value }) => {
-    const cells = records.map(value);
-    return encode === 'plain' ? plainArray(cells) : textArray(cells as (string | null)[]);
+  const values = columns.map(({ type, value }) => {
+    const cells = records.map((booked) => textOf(type, value(booked)));
+    return needsQuotes.has(type) ? textArray(cells) : plainArray(cells);
   });
   const { rows } = await client.query<{ enterprise_id: string; event_id: string }>({
     ...insertEvents,
@@ -162,11 +221,13 @@ const comparedColumns = columns.filter(
     ].includes(name),
 );
 
-function comparable(column: Column, value: unknown): string {
+function comparable(type: Type, value: unknown): string {
   if (value === null || value === undefined) return '';
-  if (column.type === 'timestamptz') return String(new Date(value as string | Date).getTime());
-  if (column.type === 'uuid' || column.type === 'uuid[]') return String(value).toLowerCase();
-  return String(value);
+  if (type === 'timestamptz') return String(new Date(value as number | Date).getTime());
+  if (type === 'uuid[]') {
+    return (Array.isArray(value) ? `{${value.join(',')}}` : String(value)).toLowerCase();
+  }
+  return type === 'uuid' ? String(value).toLowerCase() : String(value);
 }
 
 /**
@@ -199,15 +260,14 @@ export async function findConflicts(
   );
   const conflicts = new Map<string, readonly string[]>();
   for (const booked of records) {
-    const row = byKey.get(keyOf(booked.record));
+    const row = byKey.get(booked.record.key);
     if (row === undefined) continue;
     const differing = comparedColumns
       .filter(
-        (column) =>
-          comparable(column, row[column.name]) !== comparable(column, column.value(booked)),
+        ({ name, type, value }) => comparable(type, row[name]) !== comparable(type, value(booked)),
       )
       .map(({ name }) => name);
-    if (differing.length > 0) conflicts.set(keyOf(booked.record), differing);
+    if (differing.length > 0) conflicts.set(booked.record.key, differing);
   }
   return conflicts;
 }

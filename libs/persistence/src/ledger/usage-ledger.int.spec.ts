@@ -132,6 +132,72 @@ describe('booking', () => {
     expect(await books()).toEqual(balanced(30));
   });
 
+  it('counts the new events alone where a slice brings some that are in the books, and the next ones too', async () => {
+    const events = someEvents(60);
+    await ledger.bookSlice(sliceOf(events.slice(0, 20)));
+    // Half of it again, as after a kill between our commit and the broker's, then new ones, then again.
+    expect(await ledger.bookSlice(sliceOf(events.slice(10, 40), 10))).toMatchObject({
+      booked: 20,
+      repeated: 10,
+    });
+    expect(await ledger.bookSlice(sliceOf(events.slice(40, 50), 40))).toMatchObject({
+      booked: 10,
+      repeated: 0,
+    });
+    expect(await ledger.bookSlice(sliceOf(events.slice(30), 30))).toMatchObject({
+      booked: 10,
+      repeated: 20,
+    });
+    expect(await books()).toEqual(balanced(60));
+  });
+
+  it('writes the same row whether it is copied or inserted beside one that is there', async () => {
+    const [first, copied, inserted] = someEvents(3);
+    if (first === undefined || copied === undefined || inserted === undefined) throw new Error();
+    const odd = {
+      departments: [
+        { id: newId(), name: 'Forschung "A", {B}\\' },
+        { id: newId(), name: '研发部' },
+      ],
+      tags: { team: 'Zürich 🜁', 'a"b': '\\t' },
+      firstTokenAt: null,
+      costPico: '123456789012345678901234',
+      costNano: '123456789012345678902',
+      adjusts: first.id,
+      attempt: 3,
+    };
+    const alike = (event: UsageEvent): UsageEvent => ({
+      ...event,
+      data: { ...event.data, ...odd },
+    });
+    await ledger.bookSlice(sliceOf([first, alike(copied)]));
+    await ledger.bookSlice(sliceOf([first, alike(inserted)], 2));
+    const { rows } = await database.pool.query<Record<string, unknown>>(
+      'select e.*, e.xmin from usage_event e where enterprise_id = $1 and event_id = any($2)',
+      [tenant.enterprise.id, [copied.id, inserted.id]],
+    );
+    expect(rows).toHaveLength(2);
+    const own = ['event_id', 'seq', 'request_id', 'booked_at', 'xmin'];
+    const of = (event: UsageEvent) => {
+      const row = rows.find((each) => each['event_id'] === event.id) ?? {};
+      const instants = ['minted_at', 'reserved_at', 'started_at', 'ended_at'].map((name) => [
+        name,
+        (row[name] as Date).getTime() - Date.parse(event.data.reservedAt),
+      ]);
+      return {
+        ...Object.fromEntries(Object.entries(row).filter(([name]) => !own.includes(name))),
+        ...Object.fromEntries(instants),
+      };
+    };
+    expect(of(copied)).toEqual(of(inserted));
+    expect(of(copied)).toMatchObject({
+      department_names: ['Forschung "A", {B}\\', '研发部'],
+      tags: odd.tags,
+      cost_pico: odd.costPico,
+      attempt: 3,
+    });
+  });
+
   it('books the same slice once when two workers that both hold the partition bring it at the same time', async () => {
     const events = someEvents(200);
     const other = new UsageLedger(database.pool, { clock });

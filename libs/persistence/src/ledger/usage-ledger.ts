@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { type Clock, newId, systemClock } from '@weir/domain';
 import type { Pool, PoolClient } from 'pg';
 import { inTransaction } from '../transaction.js';
@@ -11,7 +12,12 @@ import { type BookedRecord, compare, rollupDeltas } from './rollup-deltas.js';
 import { addToRollups, zoneLock } from './rollup-tables.js';
 import { SeriesRegistry } from './series-registry.js';
 import { UsageDimensions } from './usage-dimensions.js';
-import { findConflicts, insertUsageEvents, keyOf } from './usage-event-table.js';
+import {
+  copyUsageEvents,
+  findConflicts,
+  insertUsageEvents,
+  isRepeatedEvent,
+} from './usage-event-table.js';
 import {
   type AcceptedAge,
   costMismatch,
@@ -63,6 +69,8 @@ type Prepared = {
 };
 
 const conflictBytesMax = 64 * 1024;
+/** Read in a millisecond or two. */
+const recordsPerStep = 128;
 
 /**
  * The books. One transaction per slice does everything or nothing; whatever is delivered again changes nothing.
@@ -79,6 +87,8 @@ export class UsageLedger {
   private readonly series: SeriesRegistry;
   private readonly zones: UsageZones;
   private readonly dimensions: UsageDimensions;
+  /** Partitions (`topic/partition`) whose last slice brought events that were in the books. */
+  private readonly repeating = new Set<string>();
 
   constructor(
     private readonly pool: Pool,
@@ -99,9 +109,7 @@ export class UsageLedger {
    */
   async bookSlice(slice: Slice): Promise<SliceResult> {
     const nowMs = this.clock.now();
-    const read = slice.records.map((source) => readRecord(source, nowMs, this.accepted));
-    const valid = read.flatMap((result) => (result.ok ? [result.record] : []));
-    const dead = read.flatMap((result) => (result.ok ? [] : [result.dead]));
+    const { valid, dead } = await this.read(slice.records, nowMs);
     try {
       return await this.bookRead(slice, valid, dead, nowMs);
     } catch (error) {
@@ -110,31 +118,58 @@ export class UsageLedger {
     }
   }
 
-  /** Retention may have dropped a partition that we believe in: look again, once. */
+  /** In steps: other slices hold locks meanwhile, and their next statement must not wait for a thousand events. */
+  private async read(
+    sources: readonly SourceRecord[],
+    nowMs: number,
+  ): Promise<{ valid: UsageRecord[]; dead: DeadRecord[] }> {
+    const valid: UsageRecord[] = [];
+    const dead: DeadRecord[] = [];
+    for (const [index, source] of sources.entries()) {
+      if (index > 0 && index % recordsPerStep === 0) await setImmediate();
+      const result = readRecord(source, nowMs, this.accepted);
+      if (result.ok) valid.push(result.record);
+      else dead.push(result.dead);
+    }
+    return { valid, dead };
+  }
+
+  /**
+   * Copies the rows at first, as if none were there. Where one is, nothing was done, and the slice is booked row by row;
+   * so is the next one of its partition, because what is delivered again comes in many slices.
+   */
   private async bookRead(
     slice: Slice,
     valid: readonly UsageRecord[],
     dead: readonly DeadRecord[],
     nowMs: number,
   ): Promise<SliceResult> {
-    const attempt = async () => {
-      const prepared = await this.prepare(valid, dead);
-      return inTransaction(
-        this.pool,
-        (client) => this.book(client, slice, prepared, nowMs),
-        `begin; select pg_advisory_xact_lock_shared(${zoneLock})`,
-      );
-    };
-    let committed;
-    try {
-      committed = await attempt();
-    } catch (error) {
-      if (!isMissingPartition(error)) throw error;
-      this.partitions.forget();
-      committed = await attempt();
+    const origin = `${slice.topic}/${slice.partition}`;
+    let mayRepeat = this.repeating.has(origin);
+    let hasLookedForPartitions = false;
+    for (;;) {
+      try {
+        const prepared = await this.prepare(valid, dead);
+        const { result, afterCommit } = await inTransaction(
+          this.pool,
+          (client) => this.book(client, slice, prepared, mayRepeat, nowMs),
+          `begin; select pg_advisory_xact_lock_shared(${zoneLock})`,
+        );
+        afterCommit();
+        if (result.outcome === 'booked') {
+          if (result.repeated + result.conflicts > 0) this.repeating.add(origin);
+          else this.repeating.delete(origin);
+        }
+        return result;
+      } catch (error) {
+        if (isRepeatedEvent(error) && !mayRepeat) mayRepeat = true;
+        else if (isMissingPartition(error) && !hasLookedForPartitions) {
+          // Retention may have dropped a partition that we believe in: look again, once.
+          this.partitions.forget();
+          hasLookedForPartitions = true;
+        } else throw error;
+      }
     }
-    committed.afterCommit();
-    return committed.result;
   }
 
   /** Halves the slice until the record at fault stands alone, and dead-letters that one. */
@@ -181,6 +216,7 @@ export class UsageLedger {
     client: PoolClient,
     slice: Slice,
     { records, dead }: Prepared,
+    mayRepeat: boolean,
     nowMs: number,
   ): Promise<{ result: SliceResult; afterCommit: () => void }> {
     const alarms: Alarm[] = [];
@@ -198,9 +234,8 @@ export class UsageLedger {
     }
 
     const { firsts, others } = firstOfEachKey(records);
-    const inserted = await insertUsageEvents(client, firsts);
-    const booked = firsts.filter(({ record }) => inserted.has(keyOf(record)));
-    const repeated = [...firsts.filter(({ record }) => !inserted.has(keyOf(record))), ...others];
+    const { booked, repeated } = await this.insert(client, firsts, mayRepeat);
+    repeated.push(...others);
     const conflicts = await this.storeConflicts(client, repeated, nowMs);
 
     const afterCommit = await this.dimensions.write(client, booked);
@@ -222,6 +257,24 @@ export class UsageLedger {
         deadLetters: dead.length,
       },
       afterCommit,
+    };
+  }
+
+  /** Only what is new may count: `booked` are the rows that this transaction has made. */
+  private async insert(
+    client: PoolClient,
+    records: BookedRecord[],
+    mayRepeat: boolean,
+  ): Promise<{ booked: BookedRecord[]; repeated: BookedRecord[] }> {
+    if (!mayRepeat) {
+      await copyUsageEvents(client, records);
+      return { booked: records, repeated: [] };
+    }
+    const inserted = await insertUsageEvents(client, records);
+    const isNew = ({ record }: BookedRecord) => inserted.has(record.key);
+    return {
+      booked: records.filter(isNew),
+      repeated: records.filter((one) => !isNew(one)),
     };
   }
 
@@ -310,7 +363,7 @@ export class UsageLedger {
     one: BookedRecord,
     conflicts: ReadonlyMap<string, readonly string[]>,
   ): Promise<readonly string[] | null> {
-    const key = keyOf(one.record);
+    const { key } = one.record;
     if (!conflicts.has(key)) return null;
     const alone = await findConflicts(client, [one]);
     return alone.get(key) ?? null;
@@ -352,15 +405,14 @@ function firstOfEachKey(records: readonly BookedRecord[]): {
   firsts: BookedRecord[];
   others: BookedRecord[];
 } {
-  const firsts = new Map<string, BookedRecord>();
+  // Sorting keeps the order of equals.
+  const sorted = [...records].sort((a, b) => compare(a.record.key, b.record.key));
+  const firsts: BookedRecord[] = [];
   const others: BookedRecord[] = [];
-  for (const one of records) {
-    const key = keyOf(one.record);
-    if (firsts.has(key)) others.push(one);
-    else firsts.set(key, one);
+  for (const one of sorted) {
+    (firsts.at(-1)?.record.key === one.record.key ? others : firsts).push(one);
   }
-  const sorted = [...firsts.entries()].sort(([a], [b]) => compare(a, b));
-  return { firsts: sorted.map(([, one]) => one), others };
+  return { firsts, others };
 }
 
 function arrivalOf({ record }: BookedRecord) {

@@ -23,8 +23,19 @@ export type UsageRecord = {
   readonly mintedAtMs: number;
   /** Milliseconds since the Unix epoch. What reports and periods go by. */
   readonly reservedAtMs: number;
+  readonly startedAtMs: number;
+  readonly firstTokenAtMs: number | null;
   readonly endedAtMs: number;
+  /** Outermost first, as in the event. */
+  readonly departmentIds: readonly string[];
+  /** Identity within the ledger: (enterprise, event id). Orders as PostgreSQL does. */
+  readonly key: string;
 };
+
+/** Identity of an event within the ledger. */
+export function rowKey(enterpriseId: string, eventId: string): string {
+  return `${enterpriseId.toLowerCase()}|${eventId}`;
+}
 
 /** A record that cannot be booked, and why, in words for the person who will look at it. */
 export type DeadRecord = { readonly source: SourceRecord; readonly reason: string };
@@ -71,8 +82,19 @@ export function readRecord(source: SourceRecord, nowMs: number, accepted: Accept
     }
     const fault = costFault(event);
     if (fault !== null) return dead(fault);
-    const endedAtMs = Date.parse(event.data.endedAt);
-    return { ok: true, record: { source, event, mintedAtMs, reservedAtMs, endedAtMs } };
+    const { enterprise, departments, startedAt, firstTokenAt, endedAt } = event.data;
+    const record: UsageRecord = {
+      source,
+      event,
+      mintedAtMs,
+      reservedAtMs,
+      startedAtMs: Date.parse(startedAt),
+      firstTokenAtMs: firstTokenAt === null ? null : Date.parse(firstTokenAt),
+      endedAtMs: Date.parse(endedAt),
+      departmentIds: departments.map(({ id }) => id),
+      key: rowKey(enterprise.id, event.id),
+    };
+    return { ok: true, record };
   } catch (error) {
     return dead(`unreadable: ${error instanceof Error ? error.message : String(error)}`);
   }
