@@ -12,8 +12,8 @@ import { Button } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { Dialog } from '../../ui/dialog.js';
 import { Field, Input } from '../../ui/field.js';
-import { FormAlert } from '../../ui/form-alert.js';
-import { useServerFaults } from '../../ui/form-faults.js';
+import { FormDialog } from '../../ui/form-dialog.js';
+import { faultText, useServerFaults } from '../../ui/form-faults.js';
 
 const formSchema = z.object({
   name: apiSchemas.keyCreateBody.shape.name,
@@ -66,57 +66,46 @@ export function CreateKeyDialog({
 
   if (secret !== null) return <SecretDialog secret={secret} onClose={onClose} />;
   return (
-    <Dialog
+    <FormDialog
       title={t('keys.createFor', { name: user.name })}
+      submit={t('keys.create')}
+      busy={create.isPending}
+      fault={errors.root?.message}
+      onSubmit={() => void save()}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('action.cancel')}</Button>
-          <Button variant="primary" busy={create.isPending} onClick={save}>
-            {t('keys.create')}
-          </Button>
-        </>
-      }
     >
-      <form noValidate onSubmit={save} className="flex flex-col gap-3.5">
-        <Field
-          label={t('field.name')}
-          hint={t('keys.nameHint')}
-          error={
-            errors.name &&
-            (errors.name.type === 'server' ? errors.name.message : t('field.required'))
-          }
-        >
-          {(props) => <Input autoFocus {...props} {...form.register('name')} />}
-        </Field>
-        <fieldset className="flex flex-col gap-1">
-          <legend className="mb-1 text-xs font-medium text-ink-2">{t('keys.models')}</legend>
-          <div className="flex max-h-36 flex-col overflow-y-auto rounded-md border border-line-strong py-1">
-            {(models.data?.items ?? []).map(({ id, alias }) => (
-              <label key={id} className="flex h-7 items-center gap-2 px-2.5 hover:bg-sunken">
-                <input
-                  type="checkbox"
-                  value={alias}
-                  className="accent-accent"
-                  {...form.register('allowedModels')}
-                />
-                <span className="truncate">{alias}</span>
-              </label>
-            ))}
-          </div>
-          <p className="text-xs text-ink-3">{t('keys.modelsHint')}</p>
-        </fieldset>
-        <Field
-          label={t('keys.expires')}
-          hint={t('keys.expiresHint', { zone: enterprise.timeZone })}
-          error={errors.expiresAt?.message}
-        >
-          {(props) => <Input type="date" {...props} {...form.register('expiresAt')} />}
-        </Field>
-        <FormAlert text={errors.root?.message} />
-        <button type="submit" hidden />
-      </form>
-    </Dialog>
+      <Field
+        label={t('field.name')}
+        hint={t('keys.nameHint')}
+        error={faultText(errors.name, t('field.required'))}
+      >
+        {(props) => <Input autoFocus {...props} {...form.register('name')} />}
+      </Field>
+      <fieldset className="flex flex-col gap-1">
+        <legend className="mb-1 text-xs font-medium text-ink-2">{t('keys.models')}</legend>
+        <div className="flex max-h-36 flex-col overflow-y-auto rounded-md border border-line-strong py-1">
+          {(models.data?.items ?? []).map(({ id, alias }) => (
+            <label key={id} className="flex h-7 items-center gap-2 px-2.5 hover:bg-sunken">
+              <input
+                type="checkbox"
+                value={alias}
+                className="accent-accent"
+                {...form.register('allowedModels')}
+              />
+              <span className="truncate">{alias}</span>
+            </label>
+          ))}
+        </div>
+        <p className="text-xs text-ink-3">{t('keys.modelsHint')}</p>
+      </fieldset>
+      <Field
+        label={t('keys.expires')}
+        hint={t('keys.expiresHint', { zone: enterprise.timeZone })}
+        error={errors.expiresAt?.message}
+      >
+        {(props) => <Input type="date" {...props} {...form.register('expiresAt')} />}
+      </Field>
+    </FormDialog>
   );
 }
 

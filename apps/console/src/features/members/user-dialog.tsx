@@ -2,17 +2,14 @@ import { zodResolver } from '@hookform/resolvers/zod';
 import { apiSchemas, roles } from '@weir/domain';
 import { useForm, useWatch } from 'react-hook-form';
 import { useTranslation } from 'react-i18next';
-import { toast } from 'sonner';
 import { z } from 'zod';
 import { api, ifMatch } from '../../api/client.js';
-import { refreshAll } from '../../api/refresh.js';
 import type { UserRow } from '../../api/types.js';
 import { useDenied } from '../../app/me.js';
-import { Button } from '../../ui/button.js';
 import { Dialog } from '../../ui/dialog.js';
 import { Field, Input, Select } from '../../ui/field.js';
-import { FormAlert } from '../../ui/form-alert.js';
-import { useServerFaults } from '../../ui/form-faults.js';
+import { FormDialog } from '../../ui/form-dialog.js';
+import { faultText, useSaving } from '../../ui/form-faults.js';
 import { Segmented } from '../../ui/segmented.js';
 import { ErrorState, Loading } from '../../ui/states.js';
 
@@ -96,14 +93,9 @@ function UserForm({
   const form = useForm({ resolver: zodResolver(formSchema), defaultValues: initial });
   const { errors } = form.formState;
   const kind = useWatch({ control: form.control, name: 'kind' });
-  const onError = useServerFaults(form);
-  const onSuccess = () => {
-    toast.success(t('action.saved'));
-    void refreshAll();
-    onClose();
-  };
-  const create = api.useMutation('post', '/api/v1/users', { onSuccess, onError });
-  const patch = api.useMutation('patch', '/api/v1/users/{id}', { onSuccess, onError });
+  const saving = useSaving(form, onClose);
+  const create = api.useMutation('post', '/api/v1/users', saving);
+  const patch = api.useMutation('patch', '/api/v1/users/{id}', saving);
   const save = form.handleSubmit((values) => {
     const email = values.email === '' ? null : values.email;
     if (row === null) {
@@ -127,105 +119,92 @@ function UserForm({
       },
     });
   });
-  const fault = (
-    error: { type?: string; message?: string } | undefined,
-    own: string,
-  ): string | undefined => (error ? (error.type === 'server' ? error.message : own) : undefined);
 
   return (
-    <Dialog
+    <FormDialog
       title={row ? t('members.edit', { name: row.name }) : t('members.add')}
+      busy={create.isPending || patch.isPending}
+      fault={errors.root?.message}
+      onSubmit={() => void save()}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('action.cancel')}</Button>
-          <Button variant="primary" busy={create.isPending || patch.isPending} onClick={save}>
-            {t('action.save')}
-          </Button>
-        </>
-      }
     >
-      <form noValidate onSubmit={save} className="flex flex-col gap-3.5">
-        {!row && (
-          <Segmented
-            label={t('members.kind')}
-            value={kind}
+      {!row && (
+        <Segmented
+          label={t('members.kind')}
+          value={kind}
+          options={[
+            { value: 'person', label: t('members.person') },
+            { value: 'service', label: t('members.service') },
+          ]}
+          onChange={(value) => form.setValue('kind', value)}
+          className="self-start"
+        />
+      )}
+      <Field label={t('field.name')} error={faultText(errors.name, t('field.required'))}>
+        {(props) => <Input autoFocus {...props} {...form.register('name')} />}
+      </Field>
+      <Field
+        label={t('members.department')}
+        error={faultText(errors.departmentId, t('field.required'))}
+      >
+        {(props) => (
+          <Select
             options={[
-              { value: 'person', label: t('members.person') },
-              { value: 'service', label: t('members.service') },
+              ...(initial.departmentId === '' ? [{ value: '', label: t('field.choose') }] : []),
+              ...departments,
             ]}
-            onChange={(value) => form.setValue('kind', value)}
-            className="self-start"
+            {...props}
+            {...form.register('departmentId')}
           />
         )}
-        <Field label={t('field.name')} error={fault(errors.name, t('field.required'))}>
-          {(props) => <Input autoFocus {...props} {...form.register('name')} />}
-        </Field>
-        <Field
-          label={t('members.department')}
-          error={fault(errors.departmentId, t('field.required'))}
-        >
-          {(props) => (
-            <Select
-              options={[
-                ...(initial.departmentId === '' ? [{ value: '', label: t('field.choose') }] : []),
-                ...departments,
-              ]}
-              {...props}
-              {...form.register('departmentId')}
-            />
-          )}
-        </Field>
-        {kind === 'person' && (
-          <>
-            <Field
-              label={t('field.email')}
-              hint={t('members.emailHint')}
-              error={fault(errors.email, t('signIn.emailFault'))}
-            >
-              {(props) => (
-                <Input type="email" autoComplete="off" {...props} {...form.register('email')} />
-              )}
-            </Field>
-            <Field
-              label={t('members.role')}
-              hint={denied ?? undefined}
-              error={fault(errors.role, t('field.required'))}
-            >
-              {(props) => (
-                <Select
-                  options={roles.map((role) => ({
-                    value: role,
-                    label: t(`role.${role}`),
-                    disabled: denied !== null && role !== initial.role,
-                  }))}
-                  {...props}
-                  {...form.register('role')}
-                />
-              )}
-            </Field>
-            <Field
-              label={t(row ? 'members.newPassword' : 'signIn.password')}
-              hint={t(row ? 'members.newPasswordHint' : 'members.passwordHint', {
-                min: passwordMin,
-              })}
-              error={fault(errors.password, t('members.passwordFault', { min: passwordMin }))}
-            >
-              {(props) => (
-                <Input
-                  type="password"
-                  autoComplete="new-password"
-                  {...props}
-                  {...form.register('password')}
-                />
-              )}
-            </Field>
-          </>
-        )}
-        <FormAlert text={errors.root?.message} />
-        <button type="submit" hidden />
-      </form>
-    </Dialog>
+      </Field>
+      {kind === 'person' && (
+        <>
+          <Field
+            label={t('field.email')}
+            hint={t('members.emailHint')}
+            error={faultText(errors.email, t('signIn.emailFault'))}
+          >
+            {(props) => (
+              <Input type="email" autoComplete="off" {...props} {...form.register('email')} />
+            )}
+          </Field>
+          <Field
+            label={t('members.role')}
+            hint={denied ?? undefined}
+            error={faultText(errors.role, t('field.required'))}
+          >
+            {(props) => (
+              <Select
+                options={roles.map((role) => ({
+                  value: role,
+                  label: t(`role.${role}`),
+                  disabled: denied !== null && role !== initial.role,
+                }))}
+                {...props}
+                {...form.register('role')}
+              />
+            )}
+          </Field>
+          <Field
+            label={t(row ? 'members.newPassword' : 'signIn.password')}
+            hint={t(row ? 'members.newPasswordHint' : 'members.passwordHint', {
+              min: passwordMin,
+            })}
+            error={faultText(errors.password, t('members.passwordFault', { min: passwordMin }))}
+          >
+            {(props) => (
+              <Input
+                type="password"
+                autoComplete="new-password"
+                {...props}
+                {...form.register('password')}
+              />
+            )}
+          </Field>
+        </>
+      )}
+    </FormDialog>
   );
 }
 

@@ -2,18 +2,14 @@ import { zodResolver } from '@hookform/resolvers/zod';
 import { apiSchemas, modelKinds } from '@weir/domain';
 import { useForm, useWatch } from 'react-hook-form';
 import { useTranslation } from 'react-i18next';
-import { toast } from 'sonner';
 import { z } from 'zod';
 import { api } from '../../api/client.js';
-import { refreshAll } from '../../api/refresh.js';
 import type { UpstreamRow } from '../../api/types.js';
 import { readAmount } from '../../format/amount-input.js';
 import { useFormat } from '../../format/use-format.js';
-import { Button } from '../../ui/button.js';
-import { Dialog } from '../../ui/dialog.js';
 import { Field, Input, Select } from '../../ui/field.js';
-import { FormAlert } from '../../ui/form-alert.js';
-import { useServerFaults } from '../../ui/form-faults.js';
+import { FormDialog } from '../../ui/form-dialog.js';
+import { faultText, useSaving } from '../../ui/form-faults.js';
 import { PriceFields } from './price-fields.js';
 import { priceFormShape, pricesOf, priceValuesOf } from './price-form.js';
 
@@ -64,15 +60,7 @@ export function ModelDialog({
   });
   const values = useWatch({ control: form.control, compute: (all) => all });
   const { errors } = form.formState;
-  const onError = useServerFaults(form);
-  const create = api.useMutation('post', '/api/v1/models', {
-    onSuccess: () => {
-      toast.success(t('action.saved'));
-      void refreshAll();
-      onClose();
-    },
-    onError,
-  });
+  const create = api.useMutation('post', '/api/v1/models', useSaving(form, onClose));
   const save = form.handleSubmit((model) =>
     create.mutate({
       body: {
@@ -99,92 +87,73 @@ export function ModelDialog({
     return reading.ok ? t('models.tokensAre', { tokens: format.count(reading.amount) }) : undefined;
   };
   return (
-    <Dialog
+    <FormDialog
       title={t('models.add')}
       className="max-w-lg"
+      busy={create.isPending}
+      fault={errors.root?.message}
+      onSubmit={() => void save()}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('action.cancel')}</Button>
-          <Button variant="primary" busy={create.isPending} onClick={save}>
-            {t('action.save')}
-          </Button>
-        </>
-      }
     >
-      <form noValidate onSubmit={save} className="flex flex-col gap-3.5">
-        <div className="grid grid-cols-[minmax(0,1fr)_8rem] gap-3">
+      <div className="grid grid-cols-[minmax(0,1fr)_8rem] gap-3">
+        <Field
+          label={t('models.alias')}
+          hint={t('models.aliasHint')}
+          error={faultText(errors.alias, t('models.aliasFault'))}
+        >
+          {(props) => <Input autoFocus spellCheck={false} {...props} {...form.register('alias')} />}
+        </Field>
+        <Field label={t('models.kind')}>
+          {(props) => (
+            <Select
+              options={modelKinds.map((kind) => ({ value: kind, label: t(`modelKind.${kind}`) }))}
+              {...props}
+              {...form.register('kind')}
+            />
+          )}
+        </Field>
+      </div>
+      <div className="grid grid-cols-2 gap-3">
+        <Field label={t('models.upstream')} error={errors.upstreamId && t('field.required')}>
+          {(props) => (
+            <Select
+              options={upstreams.map(({ id, name }) => ({ value: id, label: name }))}
+              {...props}
+              {...form.register('upstreamId')}
+            />
+          )}
+        </Field>
+        <Field
+          label={t('models.upstreamModel')}
+          hint={t('models.upstreamModelHint')}
+          error={errors.upstreamModel?.message}
+        >
+          {(props) => (
+            <Input
+              spellCheck={false}
+              placeholder={values.alias}
+              {...props}
+              {...form.register('upstreamModel')}
+            />
+          )}
+        </Field>
+        {(['contextWindowTokens', 'maxOutputTokens'] as const).map((field) => (
           <Field
-            label={t('models.alias')}
-            hint={t('models.aliasHint')}
-            error={
-              errors.alias &&
-              (errors.alias.type === 'server' ? errors.alias.message : t('models.aliasFault'))
-            }
+            key={field}
+            label={t(`models.${field}`)}
+            hint={tokensHint(values[field])}
+            error={faultText(errors[field], t('amountFault.notNumber'))}
           >
-            {(props) => (
-              <Input autoFocus spellCheck={false} {...props} {...form.register('alias')} />
-            )}
+            {(props) => <Input className="tabular" {...props} {...form.register(field)} />}
           </Field>
-          <Field label={t('models.kind')}>
-            {(props) => (
-              <Select
-                options={modelKinds.map((kind) => ({ value: kind, label: t(`modelKind.${kind}`) }))}
-                {...props}
-                {...form.register('kind')}
-              />
-            )}
-          </Field>
-        </div>
-        <div className="grid grid-cols-2 gap-3">
-          <Field label={t('models.upstream')} error={errors.upstreamId && t('field.required')}>
-            {(props) => (
-              <Select
-                options={upstreams.map(({ id, name }) => ({ value: id, label: name }))}
-                {...props}
-                {...form.register('upstreamId')}
-              />
-            )}
-          </Field>
-          <Field
-            label={t('models.upstreamModel')}
-            hint={t('models.upstreamModelHint')}
-            error={errors.upstreamModel?.message}
-          >
-            {(props) => (
-              <Input
-                spellCheck={false}
-                placeholder={values.alias}
-                {...props}
-                {...form.register('upstreamModel')}
-              />
-            )}
-          </Field>
-          {(['contextWindowTokens', 'maxOutputTokens'] as const).map((field) => (
-            <Field
-              key={field}
-              label={t(`models.${field}`)}
-              hint={tokensHint(values[field])}
-              error={
-                errors[field] &&
-                (errors[field].type === 'server'
-                  ? errors[field].message
-                  : t('amountFault.notNumber'))
-              }
-            >
-              {(props) => <Input className="tabular" {...props} {...form.register(field)} />}
-            </Field>
-          ))}
-        </div>
-        <PriceFields
-          values={values}
-          before={null}
-          register={form.register}
-          faulty={(name) => errors[name] !== undefined}
-        />
-        <FormAlert text={errors.root?.message} />
-        <button type="submit" hidden />
-      </form>
-    </Dialog>
+        ))}
+      </div>
+      <PriceFields
+        values={values}
+        before={null}
+        register={form.register}
+        faulty={(name) => errors[name] !== undefined}
+      />
+    </FormDialog>
   );
 }

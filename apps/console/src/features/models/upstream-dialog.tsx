@@ -2,16 +2,12 @@ import { apiSchemas, dialects } from '@weir/domain';
 import { zodResolver } from '@hookform/resolvers/zod';
 import { useForm } from 'react-hook-form';
 import { useTranslation } from 'react-i18next';
-import { toast } from 'sonner';
 import { z } from 'zod';
 import { api, ifMatch } from '../../api/client.js';
-import { refreshAll } from '../../api/refresh.js';
 import type { UpstreamRow } from '../../api/types.js';
-import { Button } from '../../ui/button.js';
-import { Dialog } from '../../ui/dialog.js';
 import { Field, Input, Select } from '../../ui/field.js';
-import { FormAlert } from '../../ui/form-alert.js';
-import { useServerFaults } from '../../ui/form-faults.js';
+import { FormDialog } from '../../ui/form-dialog.js';
+import { faultText, useSaving } from '../../ui/form-faults.js';
 
 const formSchema = z.object({
   name: apiSchemas.upstreamCreateBody.shape.name,
@@ -37,14 +33,9 @@ export function UpstreamDialog({ row, onClose }: { row: UpstreamRow | null; onCl
     },
   });
   const { errors } = form.formState;
-  const onError = useServerFaults(form);
-  const onSuccess = () => {
-    toast.success(t('action.saved'));
-    void refreshAll();
-    onClose();
-  };
-  const create = api.useMutation('post', '/api/v1/upstreams', { onSuccess, onError });
-  const patch = api.useMutation('patch', '/api/v1/upstreams/{id}', { onSuccess, onError });
+  const saving = useSaving(form, onClose);
+  const create = api.useMutation('post', '/api/v1/upstreams', saving);
+  const patch = api.useMutation('patch', '/api/v1/upstreams/{id}', saving);
   const save = form.handleSubmit(({ name, dialect, baseUrl, apiKey, onClientGone, enabled }) => {
     if (row === null) {
       create.mutate({
@@ -65,100 +56,82 @@ export function UpstreamDialog({ row, onClose }: { row: UpstreamRow | null; onCl
     }
   });
   return (
-    <Dialog
+    <FormDialog
       title={row ? t('models.edit', { name: row.name }) : t('models.addUpstream')}
+      busy={create.isPending || patch.isPending}
+      fault={errors.root?.message}
+      onSubmit={() => void save()}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('action.cancel')}</Button>
-          <Button variant="primary" busy={create.isPending || patch.isPending} onClick={save}>
-            {t('action.save')}
-          </Button>
-        </>
-      }
     >
-      <form noValidate onSubmit={save} className="flex flex-col gap-3.5">
-        <Field
-          label={t('field.name')}
-          error={
-            errors.name &&
-            (errors.name.type === 'server' ? errors.name.message : t('field.required'))
-          }
-        >
-          {(props) => <Input autoFocus {...props} {...form.register('name')} />}
-        </Field>
-        <Field label={t('models.dialect')} hint={t('models.dialectHint')}>
-          {(props) => (
-            <Select
-              disabled={row !== null}
-              options={dialects.map((value) => ({ value, label: t(`dialect.${value}`) }))}
-              {...props}
-              {...form.register('dialect')}
-            />
-          )}
-        </Field>
-        <Field
-          label={t('models.baseUrl')}
-          hint={t('models.baseUrlHint')}
-          error={
-            errors.baseUrl &&
-            (errors.baseUrl.type === 'server' ? errors.baseUrl.message : t('models.baseUrlFault'))
-          }
-        >
-          {(props) => (
-            <Input
-              type="url"
-              spellCheck={false}
-              className="font-mono text-xs"
-              {...props}
-              {...form.register('baseUrl')}
-            />
-          )}
-        </Field>
-        <Field
-          label={t('models.apiKey')}
-          hint={t(row?.hasApiKey ? 'models.apiKeyKept' : 'models.apiKeyHint')}
-          error={errors.apiKey?.message}
-        >
-          {(props) => (
-            <Input
-              type="password"
-              autoComplete="off"
-              spellCheck={false}
-              {...props}
-              {...form.register('apiKey')}
-            />
-          )}
-        </Field>
-        <Field label={t('models.clientGone')}>
-          {(props) => (
-            <Select
-              options={(['drain', 'abort'] as const).map((value) => ({
-                value,
-                label: t(`clientGone.${value}`),
-              }))}
-              {...props}
-              {...form.register('onClientGone')}
-            />
-          )}
-        </Field>
-        {row && (
-          <Field label={t('field.status')}>
-            {(props) => (
-              <Select
-                options={[
-                  { value: 'yes', label: t('status.active') },
-                  { value: 'no', label: t('status.disabled') },
-                ]}
-                {...props}
-                {...form.register('enabled')}
-              />
-            )}
-          </Field>
+      <Field label={t('field.name')} error={faultText(errors.name, t('field.required'))}>
+        {(props) => <Input autoFocus {...props} {...form.register('name')} />}
+      </Field>
+      <Field label={t('models.dialect')} hint={t('models.dialectHint')}>
+        {(props) => (
+          <Select
+            disabled={row !== null}
+            options={dialects.map((value) => ({ value, label: t(`dialect.${value}`) }))}
+            {...props}
+            {...form.register('dialect')}
+          />
         )}
-        <FormAlert text={errors.root?.message} />
-        <button type="submit" hidden />
-      </form>
-    </Dialog>
+      </Field>
+      <Field
+        label={t('models.baseUrl')}
+        hint={t('models.baseUrlHint')}
+        error={faultText(errors.baseUrl, t('models.baseUrlFault'))}
+      >
+        {(props) => (
+          <Input
+            type="url"
+            spellCheck={false}
+            className="font-mono text-xs"
+            {...props}
+            {...form.register('baseUrl')}
+          />
+        )}
+      </Field>
+      <Field
+        label={t('models.apiKey')}
+        hint={t(row?.hasApiKey ? 'models.apiKeyKept' : 'models.apiKeyHint')}
+        error={errors.apiKey?.message}
+      >
+        {(props) => (
+          <Input
+            type="password"
+            autoComplete="off"
+            spellCheck={false}
+            {...props}
+            {...form.register('apiKey')}
+          />
+        )}
+      </Field>
+      <Field label={t('models.clientGone')}>
+        {(props) => (
+          <Select
+            options={(['drain', 'abort'] as const).map((value) => ({
+              value,
+              label: t(`clientGone.${value}`),
+            }))}
+            {...props}
+            {...form.register('onClientGone')}
+          />
+        )}
+      </Field>
+      {row && (
+        <Field label={t('field.status')}>
+          {(props) => (
+            <Select
+              options={[
+                { value: 'yes', label: t('status.active') },
+                { value: 'no', label: t('status.disabled') },
+              ]}
+              {...props}
+              {...form.register('enabled')}
+            />
+          )}
+        </Field>
+      )}
+    </FormDialog>
   );
 }

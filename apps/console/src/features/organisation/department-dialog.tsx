@@ -2,15 +2,12 @@ import { zodResolver } from '@hookform/resolvers/zod';
 import { apiSchemas } from '@weir/domain';
 import { useForm } from 'react-hook-form';
 import { useTranslation } from 'react-i18next';
-import { toast } from 'sonner';
 import { z } from 'zod';
 import { api, ifMatch } from '../../api/client.js';
-import { refreshAll } from '../../api/refresh.js';
-import { Button } from '../../ui/button.js';
 import { Dialog } from '../../ui/dialog.js';
 import { Field, Input } from '../../ui/field.js';
-import { FormAlert } from '../../ui/form-alert.js';
-import { useServerFaults } from '../../ui/form-faults.js';
+import { FormDialog } from '../../ui/form-dialog.js';
+import { faultText, useSaving } from '../../ui/form-faults.js';
 import { ErrorState, Loading } from '../../ui/states.js';
 
 const formSchema = z.object({
@@ -80,14 +77,9 @@ function DepartmentForm({
   const { t } = useTranslation();
   const form = useForm({ resolver: zodResolver(formSchema), defaultValues: initial });
   const { errors } = form.formState;
-  const onError = useServerFaults(form);
-  const onSuccess = () => {
-    toast.success(t('action.saved'));
-    void refreshAll();
-    onClose();
-  };
-  const create = api.useMutation('post', '/api/v1/departments', { onSuccess, onError });
-  const patch = api.useMutation('patch', '/api/v1/departments/{id}', { onSuccess, onError });
+  const saving = useSaving(form, onClose);
+  const create = api.useMutation('post', '/api/v1/departments', saving);
+  const patch = api.useMutation('patch', '/api/v1/departments/{id}', saving);
   const save = form.handleSubmit(({ name, costCenter }) => {
     const body = { name, costCenter: costCenter === '' ? null : costCenter };
     if ('parentId' in target) create.mutate({ body: { ...body, parentId: target.parentId } });
@@ -99,38 +91,23 @@ function DepartmentForm({
     }
   });
   return (
-    <Dialog
+    <FormDialog
       title={title}
+      busy={create.isPending || patch.isPending}
+      fault={errors.root?.message}
+      onSubmit={() => void save()}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>{t('action.cancel')}</Button>
-          <Button variant="primary" busy={create.isPending || patch.isPending} onClick={save}>
-            {t('action.save')}
-          </Button>
-        </>
-      }
     >
-      <form noValidate onSubmit={save} className="flex flex-col gap-3.5">
-        <Field
-          label={t('field.name')}
-          error={
-            errors.name &&
-            (errors.name.type === 'server' ? errors.name.message : t('field.required'))
-          }
-        >
-          {(props) => <Input autoFocus {...props} {...form.register('name')} />}
-        </Field>
-        <Field
-          label={t('field.costCenter')}
-          hint={t('field.optional')}
-          error={errors.costCenter?.message}
-        >
-          {(props) => <Input {...props} {...form.register('costCenter')} />}
-        </Field>
-        <FormAlert text={errors.root?.message} />
-        <button type="submit" hidden />
-      </form>
-    </Dialog>
+      <Field label={t('field.name')} error={faultText(errors.name, t('field.required'))}>
+        {(props) => <Input autoFocus {...props} {...form.register('name')} />}
+      </Field>
+      <Field
+        label={t('field.costCenter')}
+        hint={t('field.optional')}
+        error={errors.costCenter?.message}
+      >
+        {(props) => <Input {...props} {...form.register('costCenter')} />}
+      </Field>
+    </FormDialog>
   );
 }
