@@ -18,7 +18,7 @@ import {
   versionField,
 } from './counter-fields.js';
 import { safeId, type ShardKeys } from './keys.js';
-import { limbsOf } from './limbs.js';
+import { limbsOf, packDoubles } from './limbs.js';
 import { type PackedItem, packList } from './msgpack.js';
 
 /** One limit of the plan, in the order in which the scripts number them. */
@@ -38,8 +38,8 @@ export type PlannedCheck = {
 export type AdmissionPlan = {
   readonly scopeKeys: readonly string[];
   readonly checks: readonly PlannedCheck[];
-  /** The plan as admit and extend read it. */
-  readonly packed: Buffer;
+  /** The plan as admit and extend read it (lua/includes/plan.lua). */
+  readonly packed: readonly [names: Buffer, numbers: Buffer];
   /** What settling needs, kept with the lease. */
   readonly descriptor: Buffer;
   readonly month: Period;
@@ -47,6 +47,9 @@ export type AdmissionPlan = {
   readonly validFromMs: number;
   readonly validUntilMs: number;
 };
+
+/** How the scripts number the kinds of a check (lua/admit.lua). */
+const kindCodes = { concurrency: 1, calendar: 2, sliding: 3 } as const;
 
 /** No end of validity: further than any clock. */
 const never = 8.64e15;
@@ -66,7 +69,8 @@ export function planAdmission(
   }
   const periods = new PeriodsAt(atMs, timeZone);
   const month = periods.at('month');
-  const packed: PackedItem[] = [];
+  const names: string[] = [];
+  const numbers: Buffer[] = [];
   const descriptor: PackedItem[] = [path.length];
   const checks: PlannedCheck[] = [];
   const scopeKeys: string[] = [];
@@ -77,10 +81,10 @@ export function planAdmission(
     );
     const slots = new Ordered();
     const calendars = new Ordered();
-    const rings = new Ordered<readonly [metric: number, widthMs: number, parts: number]>();
+    const rings = new Ordered<RingShape>();
     slots.add(concurrencyField(null));
     calendars.add(calendarField(month.id, null));
-    const packedChecks: number[] = [];
+    const counted: { check: PlannedCheck; ordinal: number }[] = [];
     for (const limit of limits) {
       const { window } = limit;
       let kind: PlannedCheck['kind'];
@@ -101,20 +105,23 @@ export function planAdmission(
           ringOf(limit.metric, window),
         );
       }
-      packedChecks.push(
-        kind === 'concurrency' ? 1 : kind === 'calendar' ? 2 : 3,
-        ordinal,
-        metricCodes[limit.metric],
-        ...limbsOf(limit.amount),
-        limit.mode === 'hard' ? 1 : 0,
-      );
-      checks.push({ scopeIndex, scope, limit, kind, period });
+      counted.push({ check: { scopeIndex, scope, limit, kind, period }, ordinal });
     }
-    packed.push(slots.names.length, calendars.names.length, rings.names.length);
-    packed.push(packedChecks.length / 6);
-    packed.push(...slots.names, ...calendars.names, ...rings.names);
-    if (scopeIndex === 0) packed.push(versionField);
-    packed.push(...rings.extras.flat(), ...packedChecks);
+    // The fields of a scope stand in a row: concurrency, calendar, rings.
+    const before = {
+      concurrency: 0,
+      calendar: slots.names.length,
+      sliding: slots.names.length + calendars.names.length,
+    };
+    names.push(...slots.names, ...calendars.names, ...rings.names);
+    if (scopeIndex === 0) names.push(versionField);
+    const counts = [slots.names.length, calendars.names.length, rings.names.length, counted.length];
+    numbers.push(...counts.map(uint16));
+    for (const ring of rings.extras) numbers.push(packRing(ring));
+    for (const { check, ordinal } of counted) {
+      numbers.push(packCheck(check, before[check.kind] + ordinal));
+      checks.push(check);
+    }
     descriptor.push(
       safeId(scope.id),
       slots.names.length,
@@ -128,13 +135,14 @@ export function planAdmission(
   return {
     scopeKeys,
     checks,
-    packed: packList([
-      validFromMs,
-      validUntilMs,
-      path.length,
-      ...periods.oldestToKeep(),
-      ...packed,
-    ]),
+    packed: [
+      packList([...names, ...periods.oldestToKeep()]),
+      Buffer.concat([
+        packDoubles([validFromMs, validUntilMs]),
+        Buffer.from([path.length]),
+        ...numbers,
+      ]),
+    ],
     descriptor: packList(descriptor),
     month,
     validFromMs,
@@ -142,9 +150,42 @@ export function planAdmission(
   };
 }
 
-function ringOf(metric: Metric, window: SlidingWindow): readonly [number, number, number] {
+type RingShape = readonly [metric: number, widthMs: number, parts: number];
+
+function ringOf(metric: Metric, window: SlidingWindow): RingShape {
   const { widthMs, parts } = slidingShapes[window];
   return [metricCodes[metric], widthMs, parts];
+}
+
+function packRing([metric, widthMs, parts]: RingShape): Buffer {
+  return Buffer.concat([Buffer.from([metric]), uint32(widthMs), Buffer.from([parts])]);
+}
+
+/** @param field number of the counter's field among those of the scope, from 1 */
+function packCheck({ kind, limit }: PlannedCheck, field: number): Buffer {
+  const isSliding = limit.window !== null && !isCalendarWindow(limit.window);
+  const { widthMs, parts } = isSliding ? slidingShapes[limit.window] : { widthMs: 0, parts: 0 };
+  return Buffer.concat([
+    Buffer.from([kindCodes[kind]]),
+    uint16(field),
+    Buffer.from([metricCodes[limit.metric]]),
+    packDoubles(limbsOf(limit.amount)),
+    Buffer.from([limit.mode === 'hard' ? 1 : 0]),
+    uint32(widthMs),
+    Buffer.from([parts]),
+  ]);
+}
+
+function uint16(number: number): Buffer {
+  const packed = Buffer.alloc(2);
+  packed.writeUInt16LE(number);
+  return packed;
+}
+
+function uint32(number: number): Buffer {
+  const packed = Buffer.alloc(4);
+  packed.writeUInt32LE(number);
+  return packed;
 }
 
 /** Names in order of first use, numbered from 1 as Lua counts. */

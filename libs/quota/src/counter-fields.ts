@@ -33,7 +33,7 @@ export function slidingField(metric: Metric, window: SlidingWindow, model: strin
   return model === null ? `${metric}/${window}` : `${metric}/${window}|${model}`;
 }
 
-/** One scope, period and model. Amounts are settled + reserved; the reserved part of each stands beside it. */
+/** One scope, period and model: what is settled, and beside it what is reserved by open leases. */
 export type CalendarRecord = {
   readonly requests: bigint;
   readonly inputTokens: bigint;
@@ -62,49 +62,49 @@ export function readCalendarRecord(value: Buffer | null): CalendarRecord {
   const at = unpackDoubles(value, 0);
   const limbs = (index: number): bigint => fromLimbs(at[index] ?? 0, at[index + 1] ?? 0);
   return {
-    requests: BigInt(at[0] ?? 0),
-    reservedRequests: BigInt(at[1] ?? 0),
-    inputTokens: limbs(2),
-    outputTokens: limbs(4),
-    costNano: limbs(6),
-    reservedInputTokens: limbs(8),
-    reservedOutputTokens: limbs(10),
-    reservedCostNano: limbs(12),
+    reservedRequests: BigInt(at[0] ?? 0),
+    reservedInputTokens: limbs(1),
+    reservedOutputTokens: limbs(3),
+    reservedCostNano: limbs(5),
+    requests: BigInt(at[7] ?? 0),
+    inputTokens: limbs(8),
+    outputTokens: limbs(10),
+    costNano: limbs(12),
   };
 }
 
 export function writeCalendarRecord(record: CalendarRecord): Buffer {
   return packDoubles([
-    Number(record.requests),
     Number(record.reservedRequests),
-    ...limbsOf(record.inputTokens),
-    ...limbsOf(record.outputTokens),
-    ...limbsOf(record.costNano),
     ...limbsOf(record.reservedInputTokens),
     ...limbsOf(record.reservedOutputTokens),
     ...limbsOf(record.reservedCostNano),
+    Number(record.requests),
+    ...limbsOf(record.inputTokens),
+    ...limbsOf(record.outputTokens),
+    ...limbsOf(record.costNano),
   ]);
 }
 
-/** Settled + reserved, and the reserved part, of one metric. */
+/** What is used (settled) and what is reserved of one metric. */
 export function metricOf(
   record: CalendarRecord,
   metric: Metric,
-): { readonly taken: bigint; readonly reserved: bigint } {
+): { readonly used: bigint; readonly reserved: bigint } {
   switch (metric) {
     case 'requests':
-      return { taken: record.requests, reserved: record.reservedRequests };
+      return { used: record.requests, reserved: record.reservedRequests };
     case 'tokens':
       return {
-        taken: record.inputTokens + record.outputTokens,
+        used: record.inputTokens + record.outputTokens,
         reserved: record.reservedInputTokens + record.reservedOutputTokens,
       };
     case 'input_tokens':
-      return { taken: record.inputTokens, reserved: record.reservedInputTokens };
+      return { used: record.inputTokens, reserved: record.reservedInputTokens };
     case 'output_tokens':
-      return { taken: record.outputTokens, reserved: record.reservedOutputTokens };
+      return { used: record.outputTokens, reserved: record.reservedOutputTokens };
     case 'cost':
-      return { taken: record.costNano, reserved: record.reservedCostNano };
+      return { used: record.costNano, reserved: record.reservedCostNano };
     case 'concurrency':
       throw new RangeError('concurrency has no calendar record');
   }
@@ -114,12 +114,25 @@ export function metricOf(
 export function readSlidingSum(value: Buffer | null, window: SlidingWindow, nowMs: number): number {
   if (value === null) return 0;
   const { widthMs, parts } = slidingShapes[window];
-  const [, last = 0, , ...counts] = unpackDoubles(value, 0);
-  const index = Math.floor(nowMs / widthMs);
+  const oldest = Math.floor(nowMs / widthMs) - parts;
   let sum = 0;
-  for (let bucket = last - parts; bucket <= last; bucket += 1) {
-    const expired = bucket < index - parts;
-    if (!expired) sum += counts[bucket % (parts + 1)] ?? 0;
-  }
+  for (const [bucket, count] of readRing(value).counts) if (bucket >= oldest) sum += count;
   return sum;
+}
+
+/** A sliding window as it is stored: its total, and the count of each sub-bucket by number, newest first. */
+export function readRing(value: Buffer): {
+  readonly total: number;
+  readonly counts: readonly (readonly [bucket: number, count: number])[];
+} {
+  const [total = 0, newest = 0, last = 0, , ...older] = unpackDoubles(value, 0);
+  return {
+    total,
+    counts: [newest, ...older].map((count, place) => [last - place, count] as const),
+  };
+}
+
+/** Calls in flight. Layout: lua/includes/slot.lua. */
+export function readInFlight(value: Buffer | null): number {
+  return value === null ? 0 : value.readDoubleLE(0);
 }

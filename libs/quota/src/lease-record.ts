@@ -1,5 +1,5 @@
 import type { UsageEventDraft } from '@weir/domain';
-import { fromLimbs, unpackDoubles } from './limbs.js';
+import { fromLimbs, limbsOf, limbsOfCount, unpackDoubles } from './limbs.js';
 import { unpackList } from './msgpack.js';
 import type { Observed, Reservation } from './quota-engine.js';
 
@@ -15,25 +15,57 @@ export type LeaseRecord = {
 };
 
 const doubles = 19;
+const headerBytes = 1 + doubles * 8 + 4;
+
+/**
+ * The record of a new lease, ready to be kept but for its instants, which are the store's: admit sets them.
+ *
+ * @param descriptor which fields are charged (the plan's)
+ * @param draft JSON of the event draft
+ */
+export function packNewLease(
+  leaseMs: number,
+  reserve: Reservation,
+  descriptor: Buffer,
+  draft: string,
+): Buffer {
+  const draftAt = headerBytes + descriptor.length;
+  const record = Buffer.allocUnsafe(draftAt + Buffer.byteLength(draft));
+  record[0] = 0x52; /* R */
+  [
+    ...[0, 0], // reserved at, expires at
+    ...[0, 0, 0, 0, 0], // nothing is observed
+    leaseMs,
+    reserve.windowInputTokens,
+    reserve.windowOutputTokens,
+    ...[0, 0, 0], // nothing is extended
+    ...limbsOfCount(reserve.budgetInputTokens),
+    ...limbsOfCount(reserve.budgetOutputTokens),
+    ...limbsOf(reserve.costNano),
+  ].forEach((number, index) => record.writeDoubleLE(number, 1 + index * 8));
+  record.writeUInt32LE(descriptor.length, headerBytes - 4);
+  descriptor.copy(record, headerBytes);
+  record.write(draft, draftAt);
+  return record;
+}
 
 /** Null when the lease has ended: what is left of it is a tombstone. */
 export function readLeaseRecord(record: Buffer): LeaseRecord | null {
   if (record[0] !== 0x52 /* R */) return null;
   const at = unpackDoubles(record.subarray(0, 1 + doubles * 8), 1);
   const value = (number: number): number => at[number - 1] ?? 0;
-  const descriptorAt = 1 + doubles * 8 + 4;
-  const descriptorEnd = descriptorAt + record.readUInt32LE(1 + doubles * 8);
+  const descriptorEnd = headerBytes + record.readUInt32LE(headerBytes - 4);
   return {
-    expiresAtMs: value(1),
+    reservedAtMs: value(1),
+    expiresAtMs: value(2),
     observed:
-      value(2) === 1
+      value(3) === 1
         ? {
-            inputTokens: value(3),
-            outputTokens: value(4),
-            costNano: fromLimbs(value(5), value(6)),
+            inputTokens: value(4),
+            outputTokens: value(5),
+            costNano: fromLimbs(value(6), value(7)),
           }
         : null,
-    reservedAtMs: value(7),
     reserved: {
       windowInputTokens: value(9),
       windowOutputTokens: value(10) + value(11),
@@ -41,7 +73,7 @@ export function readLeaseRecord(record: Buffer): LeaseRecord | null {
       budgetOutputTokens: Number(fromLimbs(value(16), value(17))),
       costNano: fromLimbs(value(18), value(19)),
     },
-    periodId: monthOf(unpackList(record.subarray(descriptorAt, descriptorEnd))),
+    periodId: monthOf(unpackList(record.subarray(headerBytes, descriptorEnd))),
     draft: JSON.parse(record.toString('utf8', descriptorEnd)) as UsageEventDraft,
   };
 }

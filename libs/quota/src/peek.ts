@@ -5,6 +5,7 @@ import {
   concurrencyField,
   metricOf,
   readCalendarRecord,
+  readInFlight,
   readSlidingSum,
   slidingField,
 } from './counter-fields.js';
@@ -58,14 +59,14 @@ export function readPeek(
     const month = readCalendarRecord(monthValue ?? null);
     return {
       scopeId: scope.id,
-      inFlight: Number(inFlight ?? 0),
+      inFlight: readInFlight(inFlight ?? null),
       month: {
         periodId: plan.month.id,
-        requests: month.requests - month.reservedRequests,
-        tokens: usedOf(metricOf(month, 'tokens')),
-        inputTokens: usedOf(metricOf(month, 'input_tokens')),
-        outputTokens: usedOf(metricOf(month, 'output_tokens')),
-        costNano: usedOf(metricOf(month, 'cost')),
+        requests: month.requests,
+        tokens: metricOf(month, 'tokens').used,
+        inputTokens: month.inputTokens,
+        outputTokens: month.outputTokens,
+        costNano: month.costNano,
         reservedTokens: metricOf(month, 'tokens').reserved,
         reservedCostNano: month.reservedCostNano,
       },
@@ -97,15 +98,10 @@ function countOf(
   nowMs: number,
 ): { used: bigint; reserved: bigint } {
   const { window } = limit;
-  if (limit.metric === 'concurrency') return { used: BigInt(Number(value ?? 0)), reserved: 0n };
+  if (limit.metric === 'concurrency') return { used: BigInt(readInFlight(value)), reserved: 0n };
   if (window === null || isCalendarWindow(window)) {
-    const counted = metricOf(readCalendarRecord(value), limit.metric);
-    return { used: usedOf(counted), reserved: counted.reserved };
+    return metricOf(readCalendarRecord(value), limit.metric);
   }
   // A sliding window does not tell reserved from settled: what was reserved in it counts as used.
   return { used: BigInt(readSlidingSum(value, window, nowMs)), reserved: 0n };
-}
-
-function usedOf({ taken, reserved }: { taken: bigint; reserved: bigint }): bigint {
-  return taken - reserved;
 }

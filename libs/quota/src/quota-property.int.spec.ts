@@ -50,19 +50,19 @@ const mutations: readonly {
   {
     fault: 'one level is not charged',
     script: 'admit',
-    from: "for scope = 1, scopes do\n  redis.call('HSET'",
-    to: "for scope = 2, scopes do\n  redis.call('HSET'",
+    from: "redis.call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope]))",
+    to: "if scope > 1 then redis.call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope])) end",
   },
   {
     fault: 'a level is written before the next one is checked',
     script: 'admit',
-    from: '  writes[scope] = set\n',
-    to: "  writes[scope] = set\n  redis.call('HSET', KEYS[3 + scope], unpack(set))\n",
+    from: '  ends[scope] = written\n',
+    to: "  ends[scope] = written\n  redis.call('HSET', KEYS[3 + scope], unpack(writes, before + 1, written))\n",
   },
   {
     fault: 'a refund goes to the current sub-bucket',
     script: 'settle',
-    from: 'ring_refund(value, width, n, now, header[7], -change - from_extension)',
+    from: 'ring_refund(value, width, n, now, header[1], -change - from_extension)',
     to: 'ring_refund(value, width, n, now, now, -change - from_extension)',
   },
   {
@@ -86,8 +86,8 @@ const mutations: readonly {
   {
     fault: 'a sub-bucket leaves the window too early',
     script: 'admit',
-    from: 'local steps = math.min(index - last, slots)',
-    to: 'local steps = math.min(index - last + 1, slots)',
+    from: 'for place = n - steps + 1, n do',
+    to: 'for place = n - steps, n do',
   },
   {
     fault: 'the carry between the limbs is forgotten',
@@ -98,8 +98,8 @@ const mutations: readonly {
   {
     fault: 'the slot is not freed',
     script: 'settle',
-    from: 'math.max(0, values[slot] - 1)',
-    to: 'values[slot]',
+    from: 'slot_add(values[slot], -1)',
+    to: 'slot_add(values[slot], 0)',
   },
 ];
 

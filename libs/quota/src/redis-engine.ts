@@ -5,6 +5,7 @@ import { calendarField } from './counter-fields.js';
 import { estimatedCharge } from './estimated-charge.js';
 import { safeId } from './keys.js';
 import { fromLimbs, limbsOf, limbsOfCount, packDoubles, unpackDoubles } from './limbs.js';
+import { packNewLease } from './lease-record.js';
 import { packList } from './msgpack.js';
 import { planPeek, readPeek } from './peek.js';
 import { PlanCache } from './plan-cache.js';
@@ -51,17 +52,7 @@ export class RedisEngine implements QuotaEngine {
 
   async admit(call: AdmitCall): Promise<AdmitResult> {
     checkReservation(call);
-    const { reserve } = call;
     const keys = this.redis.keys(call.shard);
-    const numbers = packDoubles([
-      call.policyVersion,
-      call.leaseMs,
-      reserve.windowInputTokens,
-      reserve.windowOutputTokens,
-      ...limbsOfCount(reserve.budgetInputTokens),
-      ...limbsOfCount(reserve.budgetOutputTokens),
-      ...limbsOf(reserve.costNano),
-    ]);
     const draft = JSON.stringify(call.draft);
     const leaseKey = keys.lease(call.leaseId);
     for (let attempt = 0; attempt < 3; attempt += 1) {
@@ -72,7 +63,12 @@ export class RedisEngine implements QuotaEngine {
           'admit',
           call.shard,
           [leaseKey, keys.leases, ...plan.scopeKeys],
-          [plan.packed, numbers, plan.descriptor, draft, call.leaseId],
+          [
+            ...plan.packed,
+            String(call.policyVersion),
+            packNewLease(call.leaseMs, call.reserve, plan.descriptor, draft),
+            call.leaseId,
+          ],
         )
         .catch((error: unknown) => {
           if (mayHaveRun(error))
@@ -122,7 +118,7 @@ export class RedisEngine implements QuotaEngine {
       lease.shard,
       [keys.lease(lease.id), keys.leases, ...plan.scopeKeys],
       [
-        plan.packed,
+        ...plan.packed,
         packDoubles([
           ...limbsOfCount(by.outputTokens),
           ...limbsOf(by.costNano),
@@ -434,11 +430,10 @@ export class RedisEngine implements QuotaEngine {
     epoch: string,
   ): AdmitResult {
     const [nowMs = 0, reservedAtMs = 0, expiresAtMs = 0, passedCount = 0] = numbers;
-    const takenFrom = 4 + passedCount * 6;
     const remaining: Remaining[] = [];
     plan.checks.forEach((check, index) => {
       if (check.limit.mode !== 'hard') return;
-      const at = takenFrom + index * 2;
+      const at = 4 + index * 2;
       remaining.push(remainingOf(check, fromLimbs(numbers[at] ?? 0, numbers[at + 1] ?? 0), nowMs));
     });
     // Asked again after a period has turned: the lease stays in the periods of its reservation.
@@ -468,7 +463,17 @@ export class RedisEngine implements QuotaEngine {
       warnings:
         passedCount === 0
           ? []
-          : narrowestFirst(plan, readPassed(plan, call.reserve, numbers, 4, passedCount, nowMs)),
+          : narrowestFirst(
+              plan,
+              readPassed(
+                plan,
+                call.reserve,
+                numbers,
+                4 + plan.checks.length * 2,
+                passedCount,
+                nowMs,
+              ),
+            ),
       degraded: false,
     };
   }

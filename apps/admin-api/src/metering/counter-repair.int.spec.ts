@@ -103,8 +103,8 @@ async function tamper(scopeId: string, sign = 1): Promise<void> {
   const field = periodAt('month', Date.now(), timeZone).id;
   const record = await quota.client.hgetBuffer(key, field);
   if (record === null) throw new Error('there is no counter');
-  record.writeDoubleLE(record.readDoubleLE(0) + sign, 0);
-  record.writeDoubleLE(record.readDoubleLE(56) + 3 * sign, 56);
+  record.writeDoubleLE(record.readDoubleLE(56) + sign, 56);
+  record.writeDoubleLE(record.readDoubleLE(104) + 3 * sign, 104);
   await quota.client.hset(key, field, record);
 }
 const comparison = async () => (await owner.call('getReconciliation')).body;
@@ -191,7 +191,9 @@ describe('a repair is refused, and leaves everything as it was', () => {
 
   it('while calls are open', async () => {
     const key = quota.keys(shard).scope(world.content);
-    await quota.client.hset(key, 'c', '1');
+    const one = Buffer.alloc(8);
+    one.writeDoubleLE(1);
+    await quota.client.hset(key, 'c', one);
     await isRefused('in-use');
     await quota.client.hdel(key, 'c');
   });

@@ -42,76 +42,113 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
+end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
 end
 -- end calendar
 -- begin lease
 -- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
 -- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
---   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
---   7 reserved at  8 lease ms
+--   1 reserved at  2 expires at
+--   3 observed? (0/1)   4 observed input   5 observed output   6, 7 observed cost (limbs)
+--   8 lease ms
 --   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
 --  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
--- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+-- Instants in ms. The caller of an admission sends the record ready made but for the two instants, so that descriptor and
+-- draft go through no script: every string that a script makes is hashed byte by byte, and these are the longest. For the
+-- same reason the others read the header alone, then the descriptor. A heartbeat rewrites numbers 2 to 7.
 local lease_format = '<dddddddddddddddddddI4'
 local lease_observed_format = '<dddddd'
+local lease_observed_at = '9'
 local lease_header_bytes = 1 + 19 * 8 + 4
+
+-- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
+local function lease_read(key)
+  return redis.call('GETRANGE', key, '0', '156')
+end
 
 local function lease_open(record)
   return { struct.unpack(lease_format, record, 2) }
 end
 
-local function lease_descriptor(record, header)
-  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+local function lease_descriptor(key, header)
+  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end
 -- end lease
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
-if known[1] ~= ARGV[1] then
-  return 'E' .. (known[1] or '')
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
 end
-local record = known[2]
-if not record then
-  return 'M'
-end
+local record = lease_read(KEYS[2])
 local state = string.sub(record, 1, 1)
-if state ~= 'X' then
+if state == '' then
+  return 'M'
+elseif state ~= 'X' then
   return state
 end
 local high, low = struct.unpack('<dd', ARGV[3])
-local descriptor = lease_descriptor(record, lease_open(record))
+local descriptor = lease_descriptor(KEYS[2], lease_open(record))
 local at = 2
 for _ = 1, descriptor[1] do
   local key = ARGV[2] .. descriptor[at]
@@ -120,16 +157,16 @@ for _ = 1, descriptor[1] do
     local value = redis.call('HGET', key, descriptor[field])
     if value then
       local c = calendar_open(value)
-      c[7], c[8] = add(c[7], c[8], high, low)
+      c[13], c[14] = add(c[13], c[14], high, low)
       redis.call('HSET', key, descriptor[field], calendar_pack(c))
     end
   end
   at = at + 4 + slots + calendars + rings * 4
 end
 redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
-local seq = redis.call('INCR', KEYS[3])
+local seq = string.format('%.0f', redis.call('INCR', KEYS[3]))
 redis.call('XADD', KEYS[4], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
-return 'O' .. string.format('%.0f', seq)
+return 'O' .. seq
 `,
   admit: `#!lua
 -- Reserves a call at every level of its path, or nothing at all.
@@ -139,13 +176,10 @@ return 'O' .. string.format('%.0f', seq)
 -- KEYS[3]    leases (ZSET, score = expiry)
 -- KEYS[4..]  scope hashes, enterprise first, key last
 -- ARGV[1]    epoch that the caller knows
--- ARGV[2]    plan, msgpack, flat: valid from, valid until, number of scopes, oldest day, week and month to keep; then per
---            scope: numbers of concurrency, calendar and ring fields and of checks; the fields in that order (for the
---            enterprise also the policy version's); per ring metric, width, n; per check kind (1 concurrency,
---            2 calendar, 3 ring), ordinal of its field within the kind, metric, amount (limbs), 1 when hard
--- ARGV[3]    the call, doubles: policy version, lease ms, window input, window output, budget input, output, cost (limbs)
--- ARGV[4]    descriptor for settling, msgpack (see includes/release.lua)
--- ARGV[5]    event draft, JSON
+-- ARGV[2]    plan: names and
+-- ARGV[3]    numbers (see includes/plan.lua)
+-- ARGV[4]    policy version
+-- ARGV[5]    lease record as it is to be kept (see includes/lease.lua), its instants still 0
 -- ARGV[6]    lease id
 --
 -- Returns    E + epoch                 the caller's epoch is not the shard's (empty: none)
@@ -153,9 +187,9 @@ return 'O' .. string.format('%.0f', seq)
 --            S + version               the caller's policy is out of date
 --            G + state                 the lease has ended before (voided, settled, expired)
 --            A | D | R + doubles       admitted, admitted before, refused: now, reserved at, expires at, number of limits
---                                      passed, per such: check, settled + reserved with this call, its reserved part
---                                      (limbs), wait in ms (-1: not known here); then for A and D per check what is
---                                      taken now (limbs)
+--                                      passed; for A and D per check what is taken now (limbs); then per limit passed:
+--                                      check, settled + reserved with this call, its reserved part (limbs), wait in ms
+--                                      (-1: not known here)
 -- Effects    when admitted: scope hashes, lease record, leases. Otherwise none: every level is read before any is written.
 -- begin clock
 -- The store's clock in whole milliseconds since the Unix epoch; read once per script, so that one call sees one instant.
@@ -191,45 +225,75 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
 end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
+end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
--- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
--- sub-bucket, \`total\` the sum of the counts.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field, little-endian doubles: total (the sum of all
+-- counts), the count of the newest sub-bucket, its number, birth (the instant of the first admission), then the counts
+-- of the n sub-buckets before it, newest first. What each call changes stands in front, so that the rest is copied as it
+-- is; a gap between sub-buckets is shifted in when the next one begins.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -241,102 +305,60 @@ end
 --   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
-local ring_formats = { [10] = '<dddddddddddddd', [12] = '<dddddddddddddddd' }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
-local function ring_open(value, width, n, now)
-  local index = math.floor(now / width)
-  local slots = n + 1
-  if not value then
-    local fresh = { now, index, 0 }
-    for slot = 4, slots + 3 do
-      fresh[slot] = 0
-    end
-    return fresh
-  end
-  local ring = { struct.unpack(ring_formats[n], value) }
-  local last = ring[2]
-  if index > last then
-    local steps = math.min(index - last, slots)
-    local left = 0
-    for step = 1, steps do
-      local slot = 4 + (index - steps + step) % slots
-      left = left + ring[slot]
-      ring[slot] = 0
-    end
-    ring[2] = index
-    ring[3] = ring[3] - left
-  elseif last - index > n then
-    for slot = 4, slots + 3 do
-      ring[slot] = 0
-    end
-    ring[4 + index % slots] = ring[3]
-    ring[2] = index
-  end
-  return ring
-end
-
-local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
-end
-
--- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
-local function ring_patch(value, index, n, total, count)
-  local offset = 24 + index % (n + 1) * 8
-  return string.sub(value, 1, 16)
-    .. struct.pack('<d', total)
-    .. string.sub(value, 25, offset)
-    .. struct.pack('<d', count)
-    .. string.sub(value, offset + 9)
-end
-
--- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+-- Charges the current sub-bucket. Returns the ring to store (with an amount of 0 as it stands at \`now\`), its total and
+-- its birth.
 local function ring_add(value, width, n, now, amount)
+  local index = math.floor(now / width)
+  local total, count, last, birth = 0, 0, index, now
   if value then
-    local birth, last, total = struct.unpack('<ddd', value)
-    local index = math.floor(now / width)
-    if index <= last and last - index <= n then
-      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
-      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    total, count, last, birth = struct.unpack('<dddd', value)
+    local steps = index - last
+    if steps <= 0 and steps >= -n then
+      -- The newest sub-bucket is the present one, as for most calls (or time stands still): two numbers change.
+      total = total + amount
+      return struct.pack('<ddc0', total, count + amount, string.sub(value, 17)), total, birth
+    elseif steps > 0 and steps <= n then
+      for place = n - steps + 1, n do
+        total = total - struct.unpack('<d', value, 25 + place * 8)
+      end
+      total = total + amount
+      return struct.pack('<ddddc0dc0', total, amount, index, birth, string.rep('\\0', (steps - 1) * 8), count,
+        string.sub(value, 33, 32 + (n - steps) * 8)), total, birth
+    elseif steps > 0 then
+      total = 0
     end
+    count = total
   end
-  local ring = ring_open(value, width, n, now)
-  local slot = 4 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
-  ring[3] = ring[3] + amount
-  return ring_pack(ring, n), ring[3], ring[1]
+  total = total + amount
+  return struct.pack('<ddddc0', total, count + amount, index, birth, string.rep('\\0', n * 8)), total, birth
 end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local index = math.floor(at / width)
-  local present = math.floor(now / width)
-  local _, last, total = struct.unpack('<ddd', value)
-  if present <= last and last - present <= n then
-    if index > last or last - index > n then
-      return value
-    end
-    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+  value = ring_add(value, width, n, now, 0)
+  local total, count, last = struct.unpack('<ddd', value)
+  local place = last - math.floor(at / width)
+  if place == 0 then
     local back = math.min(count, amount)
-    return ring_patch(value, index, n, total - back, count - back)
+    return struct.pack('<ddc0', total - back, count - back, string.sub(value, 17))
+  elseif place < 0 or place > n then
+    return value
   end
-  local ring = ring_open(value, width, n, now)
-  if index <= ring[2] and ring[2] - index <= n then
-    local slot = 4 + index % (n + 1)
-    local back = math.min(ring[slot], amount)
-    ring[slot] = ring[slot] - back
-    ring[3] = ring[3] - back
-  end
-  return ring_pack(ring, n)
+  local offset = 24 + place * 8
+  count = struct.unpack('<d', value, offset + 1)
+  local back = math.min(count, amount)
+  return struct.pack('<dc0dc0', total - back, string.sub(value, 9, offset), count - back, string.sub(value, offset + 9))
 end
 
--- Milliseconds until at least \`excess\` has left the window.
-local function ring_wait(ring, width, n, now, excess)
+-- Milliseconds until at least \`excess\` has left the ring, which stands at \`now\`.
+local function ring_wait(value, width, n, now, excess)
+  local _, newest, last = struct.unpack('<ddd', value)
   local freed = 0
-  for index = ring[2] - n, ring[2] do
-    freed = freed + ring[4 + index % (n + 1)]
+  for place = n, 0, -1 do
+    freed = freed + (place == 0 and newest or struct.unpack('<d', value, 25 + place * 8))
     if freed >= excess then
-      return (index + n + 1) * width - now
+      return (last - place + n + 1) * width - now
     end
   end
   return -1
@@ -358,26 +380,64 @@ local function warm_wait(amount, birth, window_ms, now, wanted)
   return math.max(0, birth + math.ceil((wanted - math.ceil(amount / 3)) * window_ms / amount) - now)
 end
 -- end ring
+-- begin slot
+-- Calls in flight of a scope: a little-endian double, like all counters (a number in decimal is the dearest thing that a
+-- script can hand to Redis).
+local function slot_count(value)
+  if not value then
+    return 0
+  end
+  return (struct.unpack('<d', value))
+end
+
+local function slot_add(value, by)
+  local count = math.max(0, slot_count(value) + by)
+  return struct.pack('<d', count), count
+end
+-- end slot
 -- begin lease
 -- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
 -- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
---   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
---   7 reserved at  8 lease ms
+--   1 reserved at  2 expires at
+--   3 observed? (0/1)   4 observed input   5 observed output   6, 7 observed cost (limbs)
+--   8 lease ms
 --   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
 --  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
--- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+-- Instants in ms. The caller of an admission sends the record ready made but for the two instants, so that descriptor and
+-- draft go through no script: every string that a script makes is hashed byte by byte, and these are the longest. For the
+-- same reason the others read the header alone, then the descriptor. A heartbeat rewrites numbers 2 to 7.
 local lease_format = '<dddddddddddddddddddI4'
 local lease_observed_format = '<dddddd'
+local lease_observed_at = '9'
 local lease_header_bytes = 1 + 19 * 8 + 4
+
+-- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
+local function lease_read(key)
+  return redis.call('GETRANGE', key, '0', '156')
+end
 
 local function lease_open(record)
   return { struct.unpack(lease_format, record, 2) }
 end
 
-local function lease_descriptor(record, header)
-  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+local function lease_descriptor(key, header)
+  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end
 -- end lease
+-- begin plan
+-- A plan says what a call on one path, for one model, is counted in and checked against. It comes in two parts: the names
+-- (msgpack, a flat list): per scope its concurrency, calendar and ring fields in that order, for the enterprise also the
+-- policy version's; at the end the oldest day, week and month to keep. And the numbers, packed:
+--   valid from, valid until, number of scopes; then per scope
+--     numbers of concurrency, calendar and ring fields and of checks
+--     per ring metric, width, n
+--     per check kind (1 concurrency, 2 calendar, 3 ring), number of its field within the scope, metric, amount (limbs),
+--     1 when hard, width and n of its ring
+local plan_format = '<ddB'
+local plan_scope_format = '<I2I2I2I2'
+local plan_ring_format = '<BI4B'
+local plan_check_format = '<BI2BddBI4B'
+-- end plan
 -- begin prune
 -- Removes calendar fields of periods before the previous one. Called when a scope's first call of a month comes, so that
 -- no job is needed; the previous period stays for the calls that were reserved in it.
@@ -409,13 +469,14 @@ if earlier and string.sub(earlier, 1, 1) ~= 'R' then
   return 'G' .. string.sub(earlier, 1, 1)
 end
 local now = now_ms()
-local plan = cmsgpack.unpack(ARGV[2])
-if now < plan[1] or now >= plan[2] then
+local numbers = ARGV[3]
+local valid_from, valid_until, scopes, at = struct.unpack(plan_format, numbers)
+if now < valid_from or now >= valid_until then
   return 'P' .. struct.pack('<d', now)
 end
 
-local version, lease_ms, window_in, window_out, in_high, in_low, out_high, out_low, cost_high, cost_low =
-  struct.unpack('<dddddddddd', ARGV[3])
+local _, _, _, _, _, _, _, lease_ms, window_in, window_out, _, _, _, in_high, in_low, out_high, out_low, cost_high, cost_low =
+  struct.unpack(lease_format, ARGV[5], 2)
 local one = 1
 if earlier then
   -- Asked again: look at the same limits, take nothing.
@@ -432,99 +493,97 @@ local asks = {
   cost_high + cost_low > 0,
 }
 
-local scopes = plan[3]
-local writes, fresh = {}, {}
+local names = cmsgpack.unpack(ARGV[2])
+-- Fields and their new values, of all scopes in a row, and where each scope's end: one table grows less often than many.
+local writes, written, ends = {}, 0, {}
+local fresh = {}
+-- Of each field of the scope at hand: what is in flight or in the window with this call, and the window's birth.
+local sums, births = {}, {}
 local taken, taken_length = {}, 0
 local passed, passed_length = {}, 0
 local refused = false
 local check_number = 0
-local at = 7
+local name = 0
 for scope = 1, scopes do
-  local slots, calendars, rings, checks = plan[at], plan[at + 1], plan[at + 2], plan[at + 3]
-  local first = at + 4
-  local last = first + slots + calendars + rings - 1
+  local slots, calendars, rings, checks
+  slots, calendars, rings, checks, at = struct.unpack(plan_scope_format, numbers, at)
+  local first = name
+  name = name + slots + calendars + rings
+  local values
   if scope == 1 then
-    last = last + 1
+    name = name + 1
+    values = redis.call('HMGET', KEYS[4], unpack(names, 1, name))
+    local version = values[name] or '0'
+    if version ~= ARGV[4] then
+      return 'S' .. version
+    end
+  else
+    values = redis.call('HMGET', KEYS[3 + scope], unpack(names, first + 1, name))
   end
-  local values = redis.call('HMGET', KEYS[3 + scope], unpack(plan, first, last))
-  if scope == 1 and tonumber(values[#values] or 0) ~= version then
-    return 'S' .. (values[#values] or '0')
+  local before = written
+  local field = 0
+  for _ = 1, slots do
+    field = field + 1
+    writes[written + 1] = names[first + field]
+    writes[written + 2], sums[field] = slot_add(values[field], one)
+    written = written + 2
   end
-  local set = {}
-  local in_flight = {}
-  for slot = 1, slots do
-    in_flight[slot] = (values[slot] or 0) + one
-    set[slot * 2 - 1], set[slot * 2] = plan[first + slot - 1], in_flight[slot]
-  end
-  local records = {}
-  for calendar = 1, calendars do
-    local field = slots + calendar
-    local c = calendar_open(values[field])
-    c[1], c[2] = c[1] + one, c[2] + one
-    c[3], c[4] = add(c[3], c[4], in_high, in_low)
-    c[5], c[6] = add(c[5], c[6], out_high, out_low)
-    c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
-    c[9], c[10] = add(c[9], c[10], in_high, in_low)
-    c[11], c[12] = add(c[11], c[12], out_high, out_low)
-    c[13], c[14] = add(c[13], c[14], cost_high, cost_low)
-    records[calendar] = c
-    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], calendar_pack(c)
-  end
-  if not values[slots + 1] then
+  if not values[field + 1] then
     fresh[#fresh + 1] = KEYS[3 + scope]
   end
-  at = last + 1
-  local births, sums = {}, {}
-  for ring = 1, rings do
-    local field = slots + calendars + ring
-    local value, sum, birth = ring_add(values[field], plan[at + 1], plan[at + 2], now, window_ask[plan[at]])
-    births[ring], sums[ring] = birth, sum
-    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], value
-    at = at + 3
+  for _ = 1, calendars do
+    field = field + 1
+    writes[written + 1] = names[first + field]
+    writes[written + 2] = calendar_reserve(values[field] or calendar_empty(), one, in_high, in_low, out_high, out_low,
+      cost_high, cost_low)
+    written = written + 2
   end
-  local ring_parameters = at - rings * 3
-  writes[scope] = set
+  for _ = 1, rings do
+    field = field + 1
+    local metric, width, n
+    metric, width, n, at = struct.unpack(plan_ring_format, numbers, at)
+    writes[written + 1] = names[first + field]
+    writes[written + 2], sums[field], births[field] = ring_add(values[field], width, n, now, window_ask[metric])
+    written = written + 2
+  end
+  ends[scope] = written
 
   for _ = 1, checks do
     check_number = check_number + 1
-    local kind, ordinal, metric = plan[at], plan[at + 1], plan[at + 2]
-    local limit_high, limit_low, hard = plan[at + 3], plan[at + 4], plan[at + 5]
-    at = at + 6
+    local kind, number, metric, limit_high, limit_low, hard, width, n
+    kind, number, metric, limit_high, limit_low, hard, width, n, at = struct.unpack(plan_check_format, numbers, at)
     local high, low, wait, over = 0, 0, -1, false
     if kind == 2 then
-      high, low = calendar_metric(records[ordinal], metric, 0)
+      high, low = calendar_taken(writes[before + number * 2], metric)
       over = asks[metric] and exceeds(high, low, limit_high, limit_low)
     elseif kind == 1 then
-      low = in_flight[ordinal]
+      low = sums[number]
       over = one > 0 and exceeds(0, low, limit_high, limit_low)
     else
-      local sum, birth = sums[ordinal], births[ordinal]
-      local width, n = plan[ring_parameters + ordinal * 3 - 2], plan[ring_parameters + ordinal * 3 - 1]
+      local sum = sums[number]
       local amount = limit_high * limb + limit_low
       local allowed = amount
       if metric == 1 then
-        allowed = warm_amount(amount, birth, width * n, now)
+        allowed = warm_amount(amount, births[number], width * n, now)
       end
       over = window_ask[metric] > 0 and sum > allowed
       if over then
         wait = 0
         if sum > amount then
           -- Of what stands there without this call's own reservation.
-          local window = ring_open(values[slots + calendars + ordinal], width, n, now)
-          wait = ring_wait(window, width, n, now, sum - amount)
+          wait = ring_wait(ring_add(values[number], width, n, now, 0), width, n, now, sum - amount)
         end
         if wait >= 0 and allowed < amount then
-          wait = math.max(wait, warm_wait(amount, birth, width * n, now, sum))
+          wait = math.max(wait, warm_wait(amount, births[number], width * n, now, sum))
         end
       end
-      sum = sum + amount - allowed
-      high = math.floor(sum / limb)
-      low = sum - high * limb
+      -- What has not warmed up yet counts as taken. A window is far below 2^53: one limb that need not be below 1e9.
+      low = sum + amount - allowed
     end
     if one > 0 and (over or (limit_high == 0 and limit_low == 0)) then
       local reserved_high, reserved_low = 0, 0
       if kind == 2 then
-        reserved_high, reserved_low = calendar_metric(records[ordinal], metric, 6)
+        reserved_high, reserved_low = calendar_part(writes[before + number * 2], metric, 0)
       end
       passed[passed_length + 1], passed[passed_length + 2], passed[passed_length + 3] = check_number, high, low
       passed[passed_length + 4], passed[passed_length + 5], passed[passed_length + 6] =
@@ -537,37 +596,34 @@ for scope = 1, scopes do
   end
 end
 
-local header = string.rep('d', 4 + passed_length)
-if refused then
-  return 'R' .. struct.pack('<' .. header, now, 0, 0, passed_length / 6, unpack(passed))
+local warnings = ''
+if passed_length > 0 then
+  warnings = struct.pack('<' .. string.rep('d', passed_length), unpack(passed))
 end
+if refused then
+  return 'R' .. struct.pack('<dddd', now, 0, 0, passed_length / 6) .. warnings
+end
+local taken_format = '<c1dddd' .. string.rep('d', taken_length) .. 'c0'
 if earlier then
   local lease = lease_open(earlier)
-  return 'D'
-    .. struct.pack('<' .. header, now, lease[7], lease[1], 0)
-    .. struct.pack('<' .. string.rep('d', taken_length), unpack(taken))
+  taken[taken_length + 1] = ''
+  return struct.pack(taken_format, 'D', now, lease[1], lease[2], 0, unpack(taken))
 end
 
+local from = 1
 for scope = 1, scopes do
-  redis.call('HSET', KEYS[3 + scope], unpack(writes[scope]))
+  redis.call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope]))
+  from = ends[scope] + 1
 end
 for i = 1, #fresh do
-  prune(fresh[i], plan[4], plan[5], plan[6])
+  prune(fresh[i], names[name + 1], names[name + 2], names[name + 3])
 end
 local expires_at = now + lease_ms
-redis.call(
-  'SET',
-  KEYS[2],
-  'R'
-    .. struct.pack(lease_format, expires_at, 0, 0, 0, 0, 0, now, lease_ms, window_in, window_out, 0, 0, 0,
-      in_high, in_low, out_high, out_low, cost_high, cost_low, #ARGV[4])
-    .. ARGV[4]
-    .. ARGV[5]
-)
+redis.call('SET', KEYS[2], ARGV[5])
+redis.call('SETRANGE', KEYS[2], '1', struct.pack('<dd', now, expires_at))
 redis.call('ZADD', KEYS[3], expires_at, ARGV[6])
-return 'A'
-  .. struct.pack('<' .. header, now, now, expires_at, passed_length / 6, unpack(passed))
-  .. struct.pack('<' .. string.rep('d', taken_length), unpack(taken))
+taken[taken_length + 1] = warnings
+return struct.pack(taken_format, 'A', now, now, expires_at, passed_length / 6, unpack(taken))
 `,
   book: `#!lua
 -- Books a call that this shard's data knows nothing of: its lease was lost with an earlier epoch, or it was admitted by
@@ -614,59 +670,97 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
+end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
 end
 -- end calendar
 -- begin lease
 -- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
 -- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
---   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
---   7 reserved at  8 lease ms
+--   1 reserved at  2 expires at
+--   3 observed? (0/1)   4 observed input   5 observed output   6, 7 observed cost (limbs)
+--   8 lease ms
 --   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
 --  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
--- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+-- Instants in ms. The caller of an admission sends the record ready made but for the two instants, so that descriptor and
+-- draft go through no script: every string that a script makes is hashed byte by byte, and these are the longest. For the
+-- same reason the others read the header alone, then the descriptor. A heartbeat rewrites numbers 2 to 7.
 local lease_format = '<dddddddddddddddddddI4'
 local lease_observed_format = '<dddddd'
+local lease_observed_at = '9'
 local lease_header_bytes = 1 + 19 * 8 + 4
+
+-- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
+local function lease_read(key)
+  return redis.call('GETRANGE', key, '0', '156')
+end
 
 local function lease_open(record)
   return { struct.unpack(lease_format, record, 2) }
 end
 
-local function lease_descriptor(record, header)
-  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+local function lease_descriptor(key, header)
+  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end
 -- end lease
 
@@ -688,19 +782,19 @@ if ARGV[7] ~= '' then
     local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
     for field = at + 4 + slots, at + 3 + slots + calendars do
       local c = calendar_open(redis.call('HGET', key, descriptor[field]))
-      c[1] = c[1] + 1
-      c[3], c[4] = add(c[3], c[4], in_high, in_low)
-      c[5], c[6] = add(c[5], c[6], out_high, out_low)
-      c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
+      c[8] = c[8] + 1
+      c[9], c[10] = add(c[9], c[10], in_high, in_low)
+      c[11], c[12] = add(c[11], c[12], out_high, out_low)
+      c[13], c[14] = add(c[13], c[14], cost_high, cost_low)
       redis.call('HSET', key, descriptor[field], calendar_pack(c))
     end
     at = at + 4 + slots + calendars + rings * 4
   end
 end
 redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
-local seq = redis.call('INCR', KEYS[3])
+local seq = string.format('%.0f', redis.call('INCR', KEYS[3]))
 redis.call('XADD', KEYS[4], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
-return 'O' .. string.format('%.0f', seq)
+return 'O' .. seq
 `,
   correct: `#!lua
 -- Adds an exact difference to one calendar counter, once per repair. Only at rest: with an open lease in the counter, or
@@ -745,39 +839,68 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
+end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
 end
 -- end calendar
 
@@ -793,32 +916,26 @@ if (known[2] or '0') ~= ARGV[2] then
   return 'C'
 end
 local c = calendar_open(values[1])
-if c[2] ~= 0 then
-  return 'R'
-end
-for at = 9, 14 do
+for at = 1, 7 do
   if c[at] ~= 0 then
     return 'R'
   end
 end
 -- Two repairs of the same difference: the second finds another counter than it was computed from.
 local expected = { struct.unpack('<ddddddd', ARGV[6]) }
-if c[1] ~= expected[1] then
-  return 'C'
-end
-for at = 3, 8 do
-  if c[at] ~= expected[at - 1] then
+for at = 1, 7 do
+  if c[7 + at] ~= expected[at] then
     return 'C'
   end
 end
 local before = calendar_pack(c)
 local change = { struct.unpack('<ddddddd', ARGV[5]) }
-c[1] = c[1] + change[1]
-if c[1] < 0 then
+c[8] = c[8] + change[1]
+if c[8] < 0 then
   return 'N'
 end
-for at = 3, 7, 2 do
-  c[at], c[at + 1] = add(c[at], c[at + 1], change[at - 1], change[at])
+for at = 9, 13, 2 do
+  c[at], c[at + 1] = add(c[at], c[at + 1], change[at - 7], change[at - 6])
   if c[at] < 0 then
     return 'N'
   end
@@ -893,9 +1010,10 @@ return found
 -- KEYS[3]    leases
 -- KEYS[4..]  scope hashes, enterprise first
 -- ARGV[1]    epoch that the caller knows
--- ARGV[2]    plan of the call's admission (see admit.lua)
--- ARGV[3]    doubles: output, cost (limbs), observed input, output, observed cost (limbs)
--- ARGV[4]    lease id
+-- ARGV[2]    plan of the call's admission: names and
+-- ARGV[3]    numbers (see includes/plan.lua)
+-- ARGV[4]    doubles: output, cost (limbs), observed input, output, observed cost (limbs)
+-- ARGV[5]    lease id
 --
 -- Returns    E + epoch | M (no such lease) | S | V | X (has ended)
 --            A + expires at            granted
@@ -935,45 +1053,75 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
 end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
+end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
--- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
--- sub-bucket, \`total\` the sum of the counts.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field, little-endian doubles: total (the sum of all
+-- counts), the count of the newest sub-bucket, its number, birth (the instant of the first admission), then the counts
+-- of the n sub-buckets before it, newest first. What each call changes stands in front, so that the rest is copied as it
+-- is; a gap between sub-buckets is shifted in when the next one begins.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -985,102 +1133,60 @@ end
 --   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
-local ring_formats = { [10] = '<dddddddddddddd', [12] = '<dddddddddddddddd' }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
-local function ring_open(value, width, n, now)
-  local index = math.floor(now / width)
-  local slots = n + 1
-  if not value then
-    local fresh = { now, index, 0 }
-    for slot = 4, slots + 3 do
-      fresh[slot] = 0
-    end
-    return fresh
-  end
-  local ring = { struct.unpack(ring_formats[n], value) }
-  local last = ring[2]
-  if index > last then
-    local steps = math.min(index - last, slots)
-    local left = 0
-    for step = 1, steps do
-      local slot = 4 + (index - steps + step) % slots
-      left = left + ring[slot]
-      ring[slot] = 0
-    end
-    ring[2] = index
-    ring[3] = ring[3] - left
-  elseif last - index > n then
-    for slot = 4, slots + 3 do
-      ring[slot] = 0
-    end
-    ring[4 + index % slots] = ring[3]
-    ring[2] = index
-  end
-  return ring
-end
-
-local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
-end
-
--- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
-local function ring_patch(value, index, n, total, count)
-  local offset = 24 + index % (n + 1) * 8
-  return string.sub(value, 1, 16)
-    .. struct.pack('<d', total)
-    .. string.sub(value, 25, offset)
-    .. struct.pack('<d', count)
-    .. string.sub(value, offset + 9)
-end
-
--- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+-- Charges the current sub-bucket. Returns the ring to store (with an amount of 0 as it stands at \`now\`), its total and
+-- its birth.
 local function ring_add(value, width, n, now, amount)
+  local index = math.floor(now / width)
+  local total, count, last, birth = 0, 0, index, now
   if value then
-    local birth, last, total = struct.unpack('<ddd', value)
-    local index = math.floor(now / width)
-    if index <= last and last - index <= n then
-      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
-      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    total, count, last, birth = struct.unpack('<dddd', value)
+    local steps = index - last
+    if steps <= 0 and steps >= -n then
+      -- The newest sub-bucket is the present one, as for most calls (or time stands still): two numbers change.
+      total = total + amount
+      return struct.pack('<ddc0', total, count + amount, string.sub(value, 17)), total, birth
+    elseif steps > 0 and steps <= n then
+      for place = n - steps + 1, n do
+        total = total - struct.unpack('<d', value, 25 + place * 8)
+      end
+      total = total + amount
+      return struct.pack('<ddddc0dc0', total, amount, index, birth, string.rep('\\0', (steps - 1) * 8), count,
+        string.sub(value, 33, 32 + (n - steps) * 8)), total, birth
+    elseif steps > 0 then
+      total = 0
     end
+    count = total
   end
-  local ring = ring_open(value, width, n, now)
-  local slot = 4 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
-  ring[3] = ring[3] + amount
-  return ring_pack(ring, n), ring[3], ring[1]
+  total = total + amount
+  return struct.pack('<ddddc0', total, count + amount, index, birth, string.rep('\\0', n * 8)), total, birth
 end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local index = math.floor(at / width)
-  local present = math.floor(now / width)
-  local _, last, total = struct.unpack('<ddd', value)
-  if present <= last and last - present <= n then
-    if index > last or last - index > n then
-      return value
-    end
-    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+  value = ring_add(value, width, n, now, 0)
+  local total, count, last = struct.unpack('<ddd', value)
+  local place = last - math.floor(at / width)
+  if place == 0 then
     local back = math.min(count, amount)
-    return ring_patch(value, index, n, total - back, count - back)
+    return struct.pack('<ddc0', total - back, count - back, string.sub(value, 17))
+  elseif place < 0 or place > n then
+    return value
   end
-  local ring = ring_open(value, width, n, now)
-  if index <= ring[2] and ring[2] - index <= n then
-    local slot = 4 + index % (n + 1)
-    local back = math.min(ring[slot], amount)
-    ring[slot] = ring[slot] - back
-    ring[3] = ring[3] - back
-  end
-  return ring_pack(ring, n)
+  local offset = 24 + place * 8
+  count = struct.unpack('<d', value, offset + 1)
+  local back = math.min(count, amount)
+  return struct.pack('<dc0dc0', total - back, string.sub(value, 9, offset), count - back, string.sub(value, offset + 9))
 end
 
--- Milliseconds until at least \`excess\` has left the window.
-local function ring_wait(ring, width, n, now, excess)
+-- Milliseconds until at least \`excess\` has left the ring, which stands at \`now\`.
+local function ring_wait(value, width, n, now, excess)
+  local _, newest, last = struct.unpack('<ddd', value)
   local freed = 0
-  for index = ring[2] - n, ring[2] do
-    freed = freed + ring[4 + index % (n + 1)]
+  for place = n, 0, -1 do
+    freed = freed + (place == 0 and newest or struct.unpack('<d', value, 25 + place * 8))
     if freed >= excess then
-      return (index + n + 1) * width - now
+      return (last - place + n + 1) * width - now
     end
   end
   return -1
@@ -1105,43 +1211,65 @@ end
 -- begin lease
 -- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
 -- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
---   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
---   7 reserved at  8 lease ms
+--   1 reserved at  2 expires at
+--   3 observed? (0/1)   4 observed input   5 observed output   6, 7 observed cost (limbs)
+--   8 lease ms
 --   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
 --  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
--- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+-- Instants in ms. The caller of an admission sends the record ready made but for the two instants, so that descriptor and
+-- draft go through no script: every string that a script makes is hashed byte by byte, and these are the longest. For the
+-- same reason the others read the header alone, then the descriptor. A heartbeat rewrites numbers 2 to 7.
 local lease_format = '<dddddddddddddddddddI4'
 local lease_observed_format = '<dddddd'
+local lease_observed_at = '9'
 local lease_header_bytes = 1 + 19 * 8 + 4
+
+-- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
+local function lease_read(key)
+  return redis.call('GETRANGE', key, '0', '156')
+end
 
 local function lease_open(record)
   return { struct.unpack(lease_format, record, 2) }
 end
 
-local function lease_descriptor(record, header)
-  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+local function lease_descriptor(key, header)
+  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end
 -- end lease
+-- begin plan
+-- A plan says what a call on one path, for one model, is counted in and checked against. It comes in two parts: the names
+-- (msgpack, a flat list): per scope its concurrency, calendar and ring fields in that order, for the enterprise also the
+-- policy version's; at the end the oldest day, week and month to keep. And the numbers, packed:
+--   valid from, valid until, number of scopes; then per scope
+--     numbers of concurrency, calendar and ring fields and of checks
+--     per ring metric, width, n
+--     per check kind (1 concurrency, 2 calendar, 3 ring), number of its field within the scope, metric, amount (limbs),
+--     1 when hard, width and n of its ring
+local plan_format = '<ddB'
+local plan_scope_format = '<I2I2I2I2'
+local plan_ring_format = '<BI4B'
+local plan_check_format = '<BI2BddBI4B'
+-- end plan
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
-if known[1] ~= ARGV[1] then
-  return 'E' .. (known[1] or '')
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
 end
-local record = known[2]
-if not record then
-  return 'M'
-end
+local record = lease_read(KEYS[2])
 local state = string.sub(record, 1, 1)
-if state ~= 'R' then
+if state == '' then
+  return 'M'
+elseif state ~= 'R' then
   return state
 end
 local now = now_ms()
-local plan = cmsgpack.unpack(ARGV[2])
+local names, numbers = cmsgpack.unpack(ARGV[2]), ARGV[3]
 local out_high, out_low, cost_high, cost_low, seen_in, seen_out, seen_cost_high, seen_cost_low =
-  struct.unpack('<dddddddd', ARGV[3])
+  struct.unpack('<dddddddd', ARGV[4])
 local output = out_high * limb + out_low
 local lease = lease_open(record)
-local expires_at = math.max(lease[1], now + lease[8])
+local expires_at = math.max(lease[2], now + lease[8])
 -- Requests and input do not grow.
 local asks = { false, output > 0, false, output > 0, cost_high + cost_low > 0 }
 local grows = { false, true, false, true }
@@ -1150,50 +1278,48 @@ local writes = {}
 local passed, passed_length = {}, 0
 local refused = false
 local check_number = 0
-local at = 7
-for scope = 1, plan[3] do
-  local slots, calendars, rings, checks = plan[at], plan[at + 1], plan[at + 2], plan[at + 3]
-  local first = at + 4
-  local last = first + slots + calendars + rings - 1
-  local values = redis.call('HMGET', KEYS[3 + scope], unpack(plan, first, last))
-  at = last + 1
+local name = 0
+local _, _, scopes, at = struct.unpack(plan_format, numbers)
+for scope = 1, scopes do
+  local slots, calendars, rings, checks
+  slots, calendars, rings, checks, at = struct.unpack(plan_scope_format, numbers, at)
+  local first = name
+  name = name + slots + calendars + rings
+  local values = redis.call('HMGET', KEYS[3 + scope], unpack(names, first + 1, name))
   if scope == 1 then
-    at = at + 1
+    -- The policy version's.
+    name = name + 1
   end
   local set, length = {}, 0
   local records = {}
   for calendar = 1, calendars do
     local field = slots + calendar
-    local c = calendar_open(values[field])
-    c[5], c[6] = add(c[5], c[6], out_high, out_low)
-    c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
-    c[11], c[12] = add(c[11], c[12], out_high, out_low)
-    c[13], c[14] = add(c[13], c[14], cost_high, cost_low)
-    records[calendar] = c
+    local record_after = calendar_reserve(values[field] or calendar_empty(), 0, 0, 0, out_high, out_low, cost_high,
+      cost_low)
+    records[field] = record_after
     if values[field] then
-      set[length + 1], set[length + 2] = plan[first + field - 1], calendar_pack(c)
+      set[length + 1], set[length + 2] = names[first + field], record_after
       length = length + 2
     end
   end
   for ring = 1, rings do
     local field = slots + calendars + ring
-    local metric, width, n = plan[at], plan[at + 1], plan[at + 2]
+    local metric, width, n
+    metric, width, n, at = struct.unpack(plan_ring_format, numbers, at)
     if grows[metric] and values[field] then
-      set[length + 1], set[length + 2] = plan[first + field - 1], (ring_add(values[field], width, n, now, output))
+      set[length + 1], set[length + 2] = names[first + field], ring_add(values[field], width, n, now, output)
       length = length + 2
     end
-    at = at + 3
   end
   writes[scope] = set
   for _ = 1, checks do
     check_number = check_number + 1
-    local kind, ordinal, metric = plan[at], plan[at + 1], plan[at + 2]
-    local limit_high, limit_low, hard = plan[at + 3], plan[at + 4], plan[at + 5]
-    at = at + 6
+    local kind, number, metric, limit_high, limit_low, hard, _
+    kind, number, metric, limit_high, limit_low, hard, _, _, at = struct.unpack(plan_check_format, numbers, at)
     if kind == 2 and hard == 1 and asks[metric] then
-      local high, low = calendar_metric(records[ordinal], metric, 0)
+      local high, low = calendar_taken(records[number], metric)
       if exceeds(high, low, limit_high, limit_low) then
-        local reserved_high, reserved_low = calendar_metric(records[ordinal], metric, 6)
+        local reserved_high, reserved_low = calendar_part(records[number], metric, 0)
         passed[passed_length + 1], passed[passed_length + 2], passed[passed_length + 3] = check_number, high, low
         passed[passed_length + 4], passed[passed_length + 5], passed[passed_length + 6] =
           reserved_high, reserved_low, -1
@@ -1206,20 +1332,21 @@ end
 
 local observed = { 1, seen_in, seen_out, seen_cost_high, seen_cost_low }
 if refused then
-  redis.call('SETRANGE', KEYS[2], 1, struct.pack(lease_observed_format, lease[1], unpack(observed)))
+  redis.call('SETRANGE', KEYS[2], lease_observed_at,
+    struct.pack(lease_observed_format, lease[2], unpack(observed)))
   return 'R' .. struct.pack('<' .. string.rep('d', 2 + passed_length), now, passed_length / 6, unpack(passed))
 end
-for scope = 1, plan[3] do
+for scope = 1, scopes do
   if #writes[scope] > 0 then
     redis.call('HSET', KEYS[3 + scope], unpack(writes[scope]))
   end
 end
-lease[1], lease[2], lease[3], lease[4], lease[5], lease[6] = expires_at, unpack(observed)
+lease[2], lease[3], lease[4], lease[5], lease[6], lease[7] = expires_at, unpack(observed)
 lease[11], lease[12], lease[13] = lease[11] + output, now, output
 lease[16], lease[17] = add(lease[16], lease[17], out_high, out_low)
 lease[18], lease[19] = add(lease[18], lease[19], cost_high, cost_low)
-redis.call('SETRANGE', KEYS[2], 1, struct.pack(lease_format, unpack(lease, 1, 20)))
-redis.call('ZADD', KEYS[3], 'XX', expires_at, ARGV[4])
+redis.call('SETRANGE', KEYS[2], '1', struct.pack(lease_format, unpack(lease, 1, 20)))
+redis.call('ZADD', KEYS[3], 'XX', expires_at, ARGV[5])
 return 'A' .. struct.pack('<d', expires_at)
 `,
   fence: `#!lua
@@ -1367,21 +1494,30 @@ end
 -- begin lease
 -- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
 -- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
---   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
---   7 reserved at  8 lease ms
+--   1 reserved at  2 expires at
+--   3 observed? (0/1)   4 observed input   5 observed output   6, 7 observed cost (limbs)
+--   8 lease ms
 --   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
 --  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
--- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+-- Instants in ms. The caller of an admission sends the record ready made but for the two instants, so that descriptor and
+-- draft go through no script: every string that a script makes is hashed byte by byte, and these are the longest. For the
+-- same reason the others read the header alone, then the descriptor. A heartbeat rewrites numbers 2 to 7.
 local lease_format = '<dddddddddddddddddddI4'
 local lease_observed_format = '<dddddd'
+local lease_observed_at = '9'
 local lease_header_bytes = 1 + 19 * 8 + 4
+
+-- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
+local function lease_read(key)
+  return redis.call('GETRANGE', key, '0', '156')
+end
 
 local function lease_open(record)
   return { struct.unpack(lease_format, record, 2) }
 end
 
-local function lease_descriptor(record, header)
-  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+local function lease_descriptor(key, header)
+  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end
 -- end lease
 
@@ -1393,15 +1529,15 @@ local now = now_ms()
 local alive = {}
 for i = 3, #KEYS do
   local number = i - 2
-  if redis.call('GETRANGE', KEYS[i], 0, 0) == 'R' then
+  if redis.call('GETRANGE', KEYS[i], '0', '0') == 'R' then
     local lease_ms, observed, input, output, cost_high, cost_low =
       struct.unpack(lease_observed_format, ARGV[2], (number - 1) * 48 + 1)
     local expires_at = now + lease_ms
     if observed == 1 then
-      redis.call('SETRANGE', KEYS[i], 1,
+      redis.call('SETRANGE', KEYS[i], lease_observed_at,
         struct.pack(lease_observed_format, expires_at, 1, input, output, cost_high, cost_low))
     else
-      redis.call('SETRANGE', KEYS[i], 1, struct.pack('<d', expires_at))
+      redis.call('SETRANGE', KEYS[i], lease_observed_at, struct.pack('<d', expires_at))
     end
     redis.call('ZADD', KEYS[2], 'XX', expires_at, ARGV[number + 2])
     alive[number] = '1'
@@ -1479,39 +1615,68 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
+end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
 end
 -- end calendar
 
@@ -1520,13 +1685,11 @@ for i = 1, tonumber(ARGV[1]) do
   local field = ARGV[i * 2]
   local seed = calendar_open(ARGV[i * 2 + 1])
   local c = calendar_open(redis.call('HGET', KEYS[1], field))
-  c[1] = math.max(c[1] - c[2], seed[1]) + c[2]
-  for at = 3, 7, 2 do
-    local high, low = subtract(c[at], c[at + 1], c[at + 6], c[at + 7])
-    if exceeds(seed[at], seed[at + 1], high, low) then
-      high, low = seed[at], seed[at + 1]
+  c[8] = math.max(c[8], seed[8])
+  for at = 9, 13, 2 do
+    if exceeds(seed[at], seed[at + 1], c[at], c[at + 1]) then
+      c[at], c[at + 1] = seed[at], seed[at + 1]
     end
-    c[at], c[at + 1] = add(high, low, c[at + 6], c[at + 7])
   end
   set[length + 1], set[length + 2] = field, calendar_pack(c)
   length = length + 2
@@ -1593,45 +1756,75 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
 end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
+end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
--- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
--- sub-bucket, \`total\` the sum of the counts.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field, little-endian doubles: total (the sum of all
+-- counts), the count of the newest sub-bucket, its number, birth (the instant of the first admission), then the counts
+-- of the n sub-buckets before it, newest first. What each call changes stands in front, so that the rest is copied as it
+-- is; a gap between sub-buckets is shifted in when the next one begins.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -1643,102 +1836,60 @@ end
 --   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
-local ring_formats = { [10] = '<dddddddddddddd', [12] = '<dddddddddddddddd' }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
-local function ring_open(value, width, n, now)
-  local index = math.floor(now / width)
-  local slots = n + 1
-  if not value then
-    local fresh = { now, index, 0 }
-    for slot = 4, slots + 3 do
-      fresh[slot] = 0
-    end
-    return fresh
-  end
-  local ring = { struct.unpack(ring_formats[n], value) }
-  local last = ring[2]
-  if index > last then
-    local steps = math.min(index - last, slots)
-    local left = 0
-    for step = 1, steps do
-      local slot = 4 + (index - steps + step) % slots
-      left = left + ring[slot]
-      ring[slot] = 0
-    end
-    ring[2] = index
-    ring[3] = ring[3] - left
-  elseif last - index > n then
-    for slot = 4, slots + 3 do
-      ring[slot] = 0
-    end
-    ring[4 + index % slots] = ring[3]
-    ring[2] = index
-  end
-  return ring
-end
-
-local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
-end
-
--- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
-local function ring_patch(value, index, n, total, count)
-  local offset = 24 + index % (n + 1) * 8
-  return string.sub(value, 1, 16)
-    .. struct.pack('<d', total)
-    .. string.sub(value, 25, offset)
-    .. struct.pack('<d', count)
-    .. string.sub(value, offset + 9)
-end
-
--- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+-- Charges the current sub-bucket. Returns the ring to store (with an amount of 0 as it stands at \`now\`), its total and
+-- its birth.
 local function ring_add(value, width, n, now, amount)
+  local index = math.floor(now / width)
+  local total, count, last, birth = 0, 0, index, now
   if value then
-    local birth, last, total = struct.unpack('<ddd', value)
-    local index = math.floor(now / width)
-    if index <= last and last - index <= n then
-      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
-      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    total, count, last, birth = struct.unpack('<dddd', value)
+    local steps = index - last
+    if steps <= 0 and steps >= -n then
+      -- The newest sub-bucket is the present one, as for most calls (or time stands still): two numbers change.
+      total = total + amount
+      return struct.pack('<ddc0', total, count + amount, string.sub(value, 17)), total, birth
+    elseif steps > 0 and steps <= n then
+      for place = n - steps + 1, n do
+        total = total - struct.unpack('<d', value, 25 + place * 8)
+      end
+      total = total + amount
+      return struct.pack('<ddddc0dc0', total, amount, index, birth, string.rep('\\0', (steps - 1) * 8), count,
+        string.sub(value, 33, 32 + (n - steps) * 8)), total, birth
+    elseif steps > 0 then
+      total = 0
     end
+    count = total
   end
-  local ring = ring_open(value, width, n, now)
-  local slot = 4 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
-  ring[3] = ring[3] + amount
-  return ring_pack(ring, n), ring[3], ring[1]
+  total = total + amount
+  return struct.pack('<ddddc0', total, count + amount, index, birth, string.rep('\\0', n * 8)), total, birth
 end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local index = math.floor(at / width)
-  local present = math.floor(now / width)
-  local _, last, total = struct.unpack('<ddd', value)
-  if present <= last and last - present <= n then
-    if index > last or last - index > n then
-      return value
-    end
-    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+  value = ring_add(value, width, n, now, 0)
+  local total, count, last = struct.unpack('<ddd', value)
+  local place = last - math.floor(at / width)
+  if place == 0 then
     local back = math.min(count, amount)
-    return ring_patch(value, index, n, total - back, count - back)
+    return struct.pack('<ddc0', total - back, count - back, string.sub(value, 17))
+  elseif place < 0 or place > n then
+    return value
   end
-  local ring = ring_open(value, width, n, now)
-  if index <= ring[2] and ring[2] - index <= n then
-    local slot = 4 + index % (n + 1)
-    local back = math.min(ring[slot], amount)
-    ring[slot] = ring[slot] - back
-    ring[3] = ring[3] - back
-  end
-  return ring_pack(ring, n)
+  local offset = 24 + place * 8
+  count = struct.unpack('<d', value, offset + 1)
+  local back = math.min(count, amount)
+  return struct.pack('<dc0dc0', total - back, string.sub(value, 9, offset), count - back, string.sub(value, offset + 9))
 end
 
--- Milliseconds until at least \`excess\` has left the window.
-local function ring_wait(ring, width, n, now, excess)
+-- Milliseconds until at least \`excess\` has left the ring, which stands at \`now\`.
+local function ring_wait(value, width, n, now, excess)
+  local _, newest, last = struct.unpack('<ddd', value)
   local freed = 0
-  for index = ring[2] - n, ring[2] do
-    freed = freed + ring[4 + index % (n + 1)]
+  for place = n, 0, -1 do
+    freed = freed + (place == 0 and newest or struct.unpack('<d', value, 25 + place * 8))
     if freed >= excess then
-      return (index + n + 1) * width - now
+      return (last - place + n + 1) * width - now
     end
   end
   return -1
@@ -1760,24 +1911,48 @@ local function warm_wait(amount, birth, window_ms, now, wanted)
   return math.max(0, birth + math.ceil((wanted - math.ceil(amount / 3)) * window_ms / amount) - now)
 end
 -- end ring
+-- begin slot
+-- Calls in flight of a scope: a little-endian double, like all counters (a number in decimal is the dearest thing that a
+-- script can hand to Redis).
+local function slot_count(value)
+  if not value then
+    return 0
+  end
+  return (struct.unpack('<d', value))
+end
+
+local function slot_add(value, by)
+  local count = math.max(0, slot_count(value) + by)
+  return struct.pack('<d', count), count
+end
+-- end slot
 -- begin lease
 -- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
 -- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
---   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
---   7 reserved at  8 lease ms
+--   1 reserved at  2 expires at
+--   3 observed? (0/1)   4 observed input   5 observed output   6, 7 observed cost (limbs)
+--   8 lease ms
 --   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
 --  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
--- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+-- Instants in ms. The caller of an admission sends the record ready made but for the two instants, so that descriptor and
+-- draft go through no script: every string that a script makes is hashed byte by byte, and these are the longest. For the
+-- same reason the others read the header alone, then the descriptor. A heartbeat rewrites numbers 2 to 7.
 local lease_format = '<dddddddddddddddddddI4'
 local lease_observed_format = '<dddddd'
+local lease_observed_at = '9'
 local lease_header_bytes = 1 + 19 * 8 + 4
+
+-- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
+local function lease_read(key)
+  return redis.call('GETRANGE', key, '0', '156')
+end
 
 local function lease_open(record)
   return { struct.unpack(lease_format, record, 2) }
 end
 
-local function lease_descriptor(record, header)
-  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+local function lease_descriptor(key, header)
+  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end
 -- end lease
 -- begin release
@@ -1786,14 +1961,13 @@ end
 -- numbers of concurrency, calendar and ring fields, the fields in that order, and per ring its metric, width and n.
 -- Limits that came or went since the reservation change nothing here.
 -- \`used\` has input and output tokens and cost as limbs and requests (1, or 0 for a void).
-local function release(scope_prefix, record, header, now, used)
-  local descriptor = lease_descriptor(record, header)
-  local in_high, in_low = subtract(used.in_high, used.in_low, header[14], header[15])
-  local out_high, out_low = subtract(used.out_high, used.out_low, header[16], header[17])
-  local cost_high, cost_low = subtract(used.cost_high, used.cost_low, header[18], header[19])
+local function release(scope_prefix, descriptor, header, now, used)
+  local held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    unpack(header, 14, 19)
+  local requests = used.requests
   local input = used.in_high * limb + used.in_low - header[9]
   local output = used.out_high * limb + used.out_low - header[10] - header[11]
-  local window_change = { used.requests - 1, input + output, input, output }
+  local window_change = { requests - 1, input + output, input, output }
   local at = 2
   for _ = 1, descriptor[1] do
     local key = scope_prefix .. descriptor[at]
@@ -1806,7 +1980,7 @@ local function release(scope_prefix, record, header, now, used)
     local set, length = {}, 0
     for slot = 1, slots do
       if values[slot] then
-        set[length + 1], set[length + 2] = descriptor[first + slot], math.max(0, values[slot] - 1)
+        set[length + 1], set[length + 2] = descriptor[first + slot], slot_add(values[slot], -1)
         length = length + 2
       end
     end
@@ -1814,14 +1988,14 @@ local function release(scope_prefix, record, header, now, used)
       -- A field that is gone belongs to a period that is over and booked.
       if values[field] then
         local c = calendar_open(values[field])
-        c[1] = c[1] + used.requests - 1
-        c[2] = c[2] - 1
-        c[3], c[4] = add(c[3], c[4], in_high, in_low)
-        c[5], c[6] = add(c[5], c[6], out_high, out_low)
-        c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
-        c[9], c[10] = subtract(c[9], c[10], header[14], header[15])
-        c[11], c[12] = subtract(c[11], c[12], header[16], header[17])
-        c[13], c[14] = subtract(c[13], c[14], header[18], header[19])
+        c[1] = c[1] - 1
+        c[2], c[3] = subtract(c[2], c[3], held_in_high, held_in_low)
+        c[4], c[5] = subtract(c[4], c[5], held_out_high, held_out_low)
+        c[6], c[7] = subtract(c[6], c[7], held_cost_high, held_cost_low)
+        c[8] = c[8] + requests
+        c[9], c[10] = add(c[9], c[10], used.in_high, used.in_low)
+        c[11], c[12] = add(c[11], c[12], used.out_high, used.out_low)
+        c[13], c[14] = add(c[13], c[14], used.cost_high, used.cost_low)
         set[length + 1], set[length + 2] = descriptor[first + field], calendar_pack(c)
         length = length + 2
       end
@@ -1844,7 +2018,7 @@ local function release(scope_prefix, record, header, now, used)
           if from_extension > 0 then
             value = ring_refund(value, width, n, now, header[12], from_extension)
           end
-          value = ring_refund(value, width, n, now, header[7], -change - from_extension)
+          value = ring_refund(value, width, n, now, header[1], -change - from_extension)
         end
         set[length + 1], set[length + 2] = descriptor[first + field], value
         length = length + 2
@@ -1857,33 +2031,32 @@ local function release(scope_prefix, record, header, now, used)
 end
 -- end release
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
-if known[1] ~= ARGV[1] then
-  return 'E' .. (known[1] or '')
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
 end
-local record = known[2]
+local record = lease_read(KEYS[2])
+local state = string.sub(record, 1, 1)
 local reaping = ARGV[7] == '1'
-if reaping and (not record or string.sub(record, 1, 1) ~= 'R') then
+if reaping and state ~= 'R' then
   -- Nothing to reap: take it off the list, so that it cannot stand in the way of others.
   redis.call('ZREM', KEYS[3], ARGV[5])
 end
-if not record then
+if state == '' then
   return 'M'
-end
-local state = string.sub(record, 1, 1)
-if state == 'X' then
+elseif state == 'X' then
   local header = lease_open(record)
-  return 'X' .. struct.pack('<ddddd', header[7], header[3], header[4], header[5], header[6])
+  return 'X' .. struct.pack('<ddddd', header[1], header[4], header[5], header[6], header[7])
 elseif state ~= 'R' then
   return state
 end
 local header = lease_open(record)
 local now = now_ms()
-if reaping and header[1] > now then
+if reaping and header[2] > now then
   return 'N'
 end
 local in_high, in_low, out_high, out_low, cost_high, cost_low = struct.unpack('<dddddd', ARGV[3])
-release(ARGV[2], record, header, now, {
+release(ARGV[2], lease_descriptor(KEYS[2], header), header, now, {
   requests = 1,
   in_high = in_high,
   in_low = in_low,
@@ -1895,16 +2068,18 @@ release(ARGV[2], record, header, now, {
 redis.call('ZREM', KEYS[3], ARGV[5])
 if reaping then
   -- The charge stays with the record, so that a settlement that comes after all can correct it.
-  local charged = struct.pack(lease_observed_format, header[1], 1, in_high * limb + in_low, out_high * limb + out_low,
+  local charged = struct.pack(lease_observed_format, header[2], 1, in_high * limb + in_low, out_high * limb + out_low,
     cost_high, cost_low)
-  local expired = 'X' .. charged .. string.sub(record, 2 + #charged, lease_header_bytes + header[20])
-  redis.call('SET', KEYS[2], expired, 'PX', ARGV[6])
+  redis.call('SETRANGE', KEYS[2], '0', 'X')
+  redis.call('SETRANGE', KEYS[2], lease_observed_at, charged)
+  local without_draft = redis.call('GETRANGE', KEYS[2], '0', lease_header_bytes + header[20] - 1)
+  redis.call('SET', KEYS[2], without_draft, 'PX', ARGV[6])
 else
   redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
 end
-local seq = redis.call('INCR', KEYS[4])
+local seq = string.format('%.0f', redis.call('INCR', KEYS[4]))
 redis.call('XADD', KEYS[5], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
-return 'O' .. string.format('%.0f', seq)
+return 'O' .. seq
 `,
   void: `#!lua
 -- Undoes a reservation whose call never reached an upstream. Leaves a tombstone, also when the lease is not there yet:
@@ -1954,45 +2129,75 @@ local function exceeds(high, low, than_high, than_low)
 end
 -- end limbs
 -- begin calendar
--- One calendar record per scope, period and model: little-endian doubles in one hash field.
---    1 requests   2 requests of open leases
---    3, 4 input tokens    5, 6 output tokens    7, 8 cost (nano)         each settled + reserved, in limbs
---    9,10 input reserved 11,12 output reserved 13,14 cost reserved       in limbs
--- "Settled + reserved" is what a limit compares; "used" is that minus the reserved part.
+-- One calendar record per scope, period and model: little-endian doubles in one hash field, amounts in limbs.
+--    1 requests    2, 3 input tokens    4, 5 output tokens    6, 7 cost (nano)    reserved by open leases
+--    8 requests    9,10 input tokens   11,12 output tokens   13,14 cost           settled
+-- A limit compares the sum of the two halves. They are kept apart because an admission changes the first alone.
 local calendar_format = '<dddddddddddddd'
+local calendar_half_bytes = 56
+
+local empty
+
+local function calendar_empty()
+  empty = empty or string.rep('\\0', 2 * calendar_half_bytes)
+  return empty
+end
 
 local function calendar_open(value)
-  if not value then
-    return { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-  end
-  return { struct.unpack(calendar_format, value) }
+  return { struct.unpack(calendar_format, value or calendar_empty()) }
 end
 
 local function calendar_pack(record)
   return struct.pack(calendar_format, unpack(record, 1, 14))
 end
 
--- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in a
--- record; offset 0 for settled + reserved, 6 for the reserved part.
-local function calendar_metric(record, metric, offset)
+-- The packed record with more reserved. Runs at every level of every call: so no table, and the settled half is copied
+-- as it is.
+local function calendar_reserve(value, requests, in_high, in_low, out_high, out_low, cost_high, cost_low)
+  local held, held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    struct.unpack('<ddddddd', value)
+  in_high, in_low = add(held_in_high, held_in_low, in_high, in_low)
+  out_high, out_low = add(held_out_high, held_out_low, out_high, out_low)
+  cost_high, cost_low = add(held_cost_high, held_cost_low, cost_high, cost_low)
+  return struct.pack('<dddddddc0', held + requests, in_high, in_low, out_high, out_low, cost_high, cost_low,
+    string.sub(value, calendar_half_bytes + 1))
+end
+
+-- Metric codes: 1 requests, 2 tokens (input + output), 3 input, 4 output, 5 cost. Returns the limbs of the metric in the
+-- half of a packed record that begins after \`offset\` bytes: 0 for what is reserved, 56 for what is settled.
+local function calendar_part(value, metric, offset)
   if metric == 5 then
-    return record[7 + offset], record[8 + offset]
+    return struct.unpack('<dd', value, offset + 41)
   elseif metric == 2 then
-    return add(record[3 + offset], record[4 + offset], record[5 + offset], record[6 + offset])
+    local in_high, in_low, out_high, out_low = struct.unpack('<dddd', value, offset + 9)
+    return add(in_high, in_low, out_high, out_low)
   elseif metric == 3 then
-    return record[3 + offset], record[4 + offset]
+    return struct.unpack('<dd', value, offset + 9)
   elseif metric == 4 then
-    return record[5 + offset], record[6 + offset]
+    return struct.unpack('<dd', value, offset + 25)
   end
-  local requests = offset == 0 and record[1] or record[2]
+  local requests = struct.unpack('<d', value, offset + 1)
   local high = math.floor(requests / limb)
   return high, requests - high * limb
 end
+
+-- Settled + reserved.
+local function calendar_taken(value, metric)
+  if metric == 5 then
+    -- The most frequent by far.
+    local held_high, held_low = struct.unpack('<dd', value, 41)
+    local high, low = struct.unpack('<dd', value, 97)
+    return add(high, low, held_high, held_low)
+  end
+  local high, low = calendar_part(value, metric, 0)
+  return add(high, low, calendar_part(value, metric, calendar_half_bytes))
+end
 -- end calendar
 -- begin ring
--- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field: doubles birth, last, total, then n + 1 counts as
--- a ring (sub-bucket k stands at k mod (n + 1)). \`birth\` is the instant of its first admission, \`last\` the newest
--- sub-bucket, \`total\` the sum of the counts.
+-- A sliding window of \`n\` sub-buckets of \`width\` ms in one hash field, little-endian doubles: total (the sum of all
+-- counts), the count of the newest sub-bucket, its number, birth (the instant of the first admission), then the counts
+-- of the n sub-buckets before it, newest first. What each call changes stands in front, so that the rest is copied as it
+-- is; a gap between sub-buckets is shifted in when the next one begins.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -2004,102 +2209,60 @@ end
 --   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
-local ring_formats = { [10] = '<dddddddddddddd', [12] = '<dddddddddddddddd' }
 
--- Opens the stored ring at \`now\` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
-local function ring_open(value, width, n, now)
-  local index = math.floor(now / width)
-  local slots = n + 1
-  if not value then
-    local fresh = { now, index, 0 }
-    for slot = 4, slots + 3 do
-      fresh[slot] = 0
-    end
-    return fresh
-  end
-  local ring = { struct.unpack(ring_formats[n], value) }
-  local last = ring[2]
-  if index > last then
-    local steps = math.min(index - last, slots)
-    local left = 0
-    for step = 1, steps do
-      local slot = 4 + (index - steps + step) % slots
-      left = left + ring[slot]
-      ring[slot] = 0
-    end
-    ring[2] = index
-    ring[3] = ring[3] - left
-  elseif last - index > n then
-    for slot = 4, slots + 3 do
-      ring[slot] = 0
-    end
-    ring[4 + index % slots] = ring[3]
-    ring[2] = index
-  end
-  return ring
-end
-
-local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
-end
-
--- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
-local function ring_patch(value, index, n, total, count)
-  local offset = 24 + index % (n + 1) * 8
-  return string.sub(value, 1, 16)
-    .. struct.pack('<d', total)
-    .. string.sub(value, 25, offset)
-    .. struct.pack('<d', count)
-    .. string.sub(value, offset + 9)
-end
-
--- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+-- Charges the current sub-bucket. Returns the ring to store (with an amount of 0 as it stands at \`now\`), its total and
+-- its birth.
 local function ring_add(value, width, n, now, amount)
+  local index = math.floor(now / width)
+  local total, count, last, birth = 0, 0, index, now
   if value then
-    local birth, last, total = struct.unpack('<ddd', value)
-    local index = math.floor(now / width)
-    if index <= last and last - index <= n then
-      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
-      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    total, count, last, birth = struct.unpack('<dddd', value)
+    local steps = index - last
+    if steps <= 0 and steps >= -n then
+      -- The newest sub-bucket is the present one, as for most calls (or time stands still): two numbers change.
+      total = total + amount
+      return struct.pack('<ddc0', total, count + amount, string.sub(value, 17)), total, birth
+    elseif steps > 0 and steps <= n then
+      for place = n - steps + 1, n do
+        total = total - struct.unpack('<d', value, 25 + place * 8)
+      end
+      total = total + amount
+      return struct.pack('<ddddc0dc0', total, amount, index, birth, string.rep('\\0', (steps - 1) * 8), count,
+        string.sub(value, 33, 32 + (n - steps) * 8)), total, birth
+    elseif steps > 0 then
+      total = 0
     end
+    count = total
   end
-  local ring = ring_open(value, width, n, now)
-  local slot = 4 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
-  ring[3] = ring[3] + amount
-  return ring_pack(ring, n), ring[3], ring[1]
+  total = total + amount
+  return struct.pack('<ddddc0', total, count + amount, index, birth, string.rep('\\0', n * 8)), total, birth
 end
 
 -- Gives back to the sub-bucket of the instant \`at\`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local index = math.floor(at / width)
-  local present = math.floor(now / width)
-  local _, last, total = struct.unpack('<ddd', value)
-  if present <= last and last - present <= n then
-    if index > last or last - index > n then
-      return value
-    end
-    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+  value = ring_add(value, width, n, now, 0)
+  local total, count, last = struct.unpack('<ddd', value)
+  local place = last - math.floor(at / width)
+  if place == 0 then
     local back = math.min(count, amount)
-    return ring_patch(value, index, n, total - back, count - back)
+    return struct.pack('<ddc0', total - back, count - back, string.sub(value, 17))
+  elseif place < 0 or place > n then
+    return value
   end
-  local ring = ring_open(value, width, n, now)
-  if index <= ring[2] and ring[2] - index <= n then
-    local slot = 4 + index % (n + 1)
-    local back = math.min(ring[slot], amount)
-    ring[slot] = ring[slot] - back
-    ring[3] = ring[3] - back
-  end
-  return ring_pack(ring, n)
+  local offset = 24 + place * 8
+  count = struct.unpack('<d', value, offset + 1)
+  local back = math.min(count, amount)
+  return struct.pack('<dc0dc0', total - back, string.sub(value, 9, offset), count - back, string.sub(value, offset + 9))
 end
 
--- Milliseconds until at least \`excess\` has left the window.
-local function ring_wait(ring, width, n, now, excess)
+-- Milliseconds until at least \`excess\` has left the ring, which stands at \`now\`.
+local function ring_wait(value, width, n, now, excess)
+  local _, newest, last = struct.unpack('<ddd', value)
   local freed = 0
-  for index = ring[2] - n, ring[2] do
-    freed = freed + ring[4 + index % (n + 1)]
+  for place = n, 0, -1 do
+    freed = freed + (place == 0 and newest or struct.unpack('<d', value, 25 + place * 8))
     if freed >= excess then
-      return (index + n + 1) * width - now
+      return (last - place + n + 1) * width - now
     end
   end
   return -1
@@ -2121,24 +2284,48 @@ local function warm_wait(amount, birth, window_ms, now, wanted)
   return math.max(0, birth + math.ceil((wanted - math.ceil(amount / 3)) * window_ms / amount) - now)
 end
 -- end ring
+-- begin slot
+-- Calls in flight of a scope: a little-endian double, like all counters (a number in decimal is the dearest thing that a
+-- script can hand to Redis).
+local function slot_count(value)
+  if not value then
+    return 0
+  end
+  return (struct.unpack('<d', value))
+end
+
+local function slot_add(value, by)
+  local count = math.max(0, slot_count(value) + by)
+  return struct.pack('<d', count), count
+end
+-- end slot
 -- begin lease
 -- The lease record: one string. Byte 1 is the state: R reserved, S settled, V voided, X expired (charged by the reaper).
 -- R and X go on with little-endian doubles, then the length of the descriptor, the descriptor and the event draft:
---   1 expires at   2 observed? (0/1)   3 observed input   4 observed output   5, 6 observed cost (limbs)
---   7 reserved at  8 lease ms
+--   1 reserved at  2 expires at
+--   3 observed? (0/1)   4 observed input   5 observed output   6, 7 observed cost (limbs)
+--   8 lease ms
 --   9 window input 10 window output 11 window output of extensions 12 instant and 13 amount of the last extension
 --  14,15 budget input  16,17 budget output  18,19 budget cost (limbs)
--- Instants in ms. What changes while a call runs stands first, so that a heartbeat rewrites 48 bytes and no more.
+-- Instants in ms. The caller of an admission sends the record ready made but for the two instants, so that descriptor and
+-- draft go through no script: every string that a script makes is hashed byte by byte, and these are the longest. For the
+-- same reason the others read the header alone, then the descriptor. A heartbeat rewrites numbers 2 to 7.
 local lease_format = '<dddddddddddddddddddI4'
 local lease_observed_format = '<dddddd'
+local lease_observed_at = '9'
 local lease_header_bytes = 1 + 19 * 8 + 4
+
+-- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
+local function lease_read(key)
+  return redis.call('GETRANGE', key, '0', '156')
+end
 
 local function lease_open(record)
   return { struct.unpack(lease_format, record, 2) }
 end
 
-local function lease_descriptor(record, header)
-  return cmsgpack.unpack(string.sub(record, lease_header_bytes + 1, lease_header_bytes + header[20]))
+local function lease_descriptor(key, header)
+  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end
 -- end lease
 -- begin release
@@ -2147,14 +2334,13 @@ end
 -- numbers of concurrency, calendar and ring fields, the fields in that order, and per ring its metric, width and n.
 -- Limits that came or went since the reservation change nothing here.
 -- \`used\` has input and output tokens and cost as limbs and requests (1, or 0 for a void).
-local function release(scope_prefix, record, header, now, used)
-  local descriptor = lease_descriptor(record, header)
-  local in_high, in_low = subtract(used.in_high, used.in_low, header[14], header[15])
-  local out_high, out_low = subtract(used.out_high, used.out_low, header[16], header[17])
-  local cost_high, cost_low = subtract(used.cost_high, used.cost_low, header[18], header[19])
+local function release(scope_prefix, descriptor, header, now, used)
+  local held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    unpack(header, 14, 19)
+  local requests = used.requests
   local input = used.in_high * limb + used.in_low - header[9]
   local output = used.out_high * limb + used.out_low - header[10] - header[11]
-  local window_change = { used.requests - 1, input + output, input, output }
+  local window_change = { requests - 1, input + output, input, output }
   local at = 2
   for _ = 1, descriptor[1] do
     local key = scope_prefix .. descriptor[at]
@@ -2167,7 +2353,7 @@ local function release(scope_prefix, record, header, now, used)
     local set, length = {}, 0
     for slot = 1, slots do
       if values[slot] then
-        set[length + 1], set[length + 2] = descriptor[first + slot], math.max(0, values[slot] - 1)
+        set[length + 1], set[length + 2] = descriptor[first + slot], slot_add(values[slot], -1)
         length = length + 2
       end
     end
@@ -2175,14 +2361,14 @@ local function release(scope_prefix, record, header, now, used)
       -- A field that is gone belongs to a period that is over and booked.
       if values[field] then
         local c = calendar_open(values[field])
-        c[1] = c[1] + used.requests - 1
-        c[2] = c[2] - 1
-        c[3], c[4] = add(c[3], c[4], in_high, in_low)
-        c[5], c[6] = add(c[5], c[6], out_high, out_low)
-        c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
-        c[9], c[10] = subtract(c[9], c[10], header[14], header[15])
-        c[11], c[12] = subtract(c[11], c[12], header[16], header[17])
-        c[13], c[14] = subtract(c[13], c[14], header[18], header[19])
+        c[1] = c[1] - 1
+        c[2], c[3] = subtract(c[2], c[3], held_in_high, held_in_low)
+        c[4], c[5] = subtract(c[4], c[5], held_out_high, held_out_low)
+        c[6], c[7] = subtract(c[6], c[7], held_cost_high, held_cost_low)
+        c[8] = c[8] + requests
+        c[9], c[10] = add(c[9], c[10], used.in_high, used.in_low)
+        c[11], c[12] = add(c[11], c[12], used.out_high, used.out_low)
+        c[13], c[14] = add(c[13], c[14], used.cost_high, used.cost_low)
         set[length + 1], set[length + 2] = descriptor[first + field], calendar_pack(c)
         length = length + 2
       end
@@ -2205,7 +2391,7 @@ local function release(scope_prefix, record, header, now, used)
           if from_extension > 0 then
             value = ring_refund(value, width, n, now, header[12], from_extension)
           end
-          value = ring_refund(value, width, n, now, header[7], -change - from_extension)
+          value = ring_refund(value, width, n, now, header[1], -change - from_extension)
         end
         set[length + 1], set[length + 2] = descriptor[first + field], value
         length = length + 2
@@ -2218,17 +2404,18 @@ local function release(scope_prefix, record, header, now, used)
 end
 -- end release
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
-if known[1] ~= ARGV[1] then
-  return 'E' .. (known[1] or '')
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
 end
-local record = known[2]
-if record then
-  local state = string.sub(record, 1, 1)
+local record = lease_read(KEYS[2])
+local state = string.sub(record, 1, 1)
+if state ~= '' then
   if state ~= 'R' then
     return state
   end
-  release(ARGV[2], record, lease_open(record), now_ms(), {
+  local header = lease_open(record)
+  release(ARGV[2], lease_descriptor(KEYS[2], header), header, now_ms(), {
     requests = 0,
     in_high = 0,
     in_low = 0,

@@ -18,20 +18,19 @@
 -- @include calendar
 -- @include lease
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
-if known[1] ~= ARGV[1] then
-  return 'E' .. (known[1] or '')
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
 end
-local record = known[2]
-if not record then
-  return 'M'
-end
+local record = lease_read(KEYS[2])
 local state = string.sub(record, 1, 1)
-if state ~= 'X' then
+if state == '' then
+  return 'M'
+elseif state ~= 'X' then
   return state
 end
 local high, low = struct.unpack('<dd', ARGV[3])
-local descriptor = lease_descriptor(record, lease_open(record))
+local descriptor = lease_descriptor(KEYS[2], lease_open(record))
 local at = 2
 for _ = 1, descriptor[1] do
   local key = ARGV[2] .. descriptor[at]
@@ -40,13 +39,13 @@ for _ = 1, descriptor[1] do
     local value = redis.call('HGET', key, descriptor[field])
     if value then
       local c = calendar_open(value)
-      c[7], c[8] = add(c[7], c[8], high, low)
+      c[13], c[14] = add(c[13], c[14], high, low)
       redis.call('HSET', key, descriptor[field], calendar_pack(c))
     end
   end
   at = at + 4 + slots + calendars + rings * 4
 end
 redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
-local seq = redis.call('INCR', KEYS[3])
+local seq = string.format('%.0f', redis.call('INCR', KEYS[3]))
 redis.call('XADD', KEYS[4], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
-return 'O' .. string.format('%.0f', seq)
+return 'O' .. seq

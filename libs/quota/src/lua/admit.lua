@@ -6,13 +6,10 @@
 -- KEYS[3]    leases (ZSET, score = expiry)
 -- KEYS[4..]  scope hashes, enterprise first, key last
 -- ARGV[1]    epoch that the caller knows
--- ARGV[2]    plan, msgpack, flat: valid from, valid until, number of scopes, oldest day, week and month to keep; then per
---            scope: numbers of concurrency, calendar and ring fields and of checks; the fields in that order (for the
---            enterprise also the policy version's); per ring metric, width, n; per check kind (1 concurrency,
---            2 calendar, 3 ring), ordinal of its field within the kind, metric, amount (limbs), 1 when hard
--- ARGV[3]    the call, doubles: policy version, lease ms, window input, window output, budget input, output, cost (limbs)
--- ARGV[4]    descriptor for settling, msgpack (see includes/release.lua)
--- ARGV[5]    event draft, JSON
+-- ARGV[2]    plan: names and
+-- ARGV[3]    numbers (see includes/plan.lua)
+-- ARGV[4]    policy version
+-- ARGV[5]    lease record as it is to be kept (see includes/lease.lua), its instants still 0
 -- ARGV[6]    lease id
 --
 -- Returns    E + epoch                 the caller's epoch is not the shard's (empty: none)
@@ -20,15 +17,17 @@
 --            S + version               the caller's policy is out of date
 --            G + state                 the lease has ended before (voided, settled, expired)
 --            A | D | R + doubles       admitted, admitted before, refused: now, reserved at, expires at, number of limits
---                                      passed, per such: check, settled + reserved with this call, its reserved part
---                                      (limbs), wait in ms (-1: not known here); then for A and D per check what is
---                                      taken now (limbs)
+--                                      passed; for A and D per check what is taken now (limbs); then per limit passed:
+--                                      check, settled + reserved with this call, its reserved part (limbs), wait in ms
+--                                      (-1: not known here)
 -- Effects    when admitted: scope hashes, lease record, leases. Otherwise none: every level is read before any is written.
 -- @include clock
 -- @include limbs
 -- @include calendar
 -- @include ring
+-- @include slot
 -- @include lease
+-- @include plan
 -- @include prune
 
 local known = redis.call('MGET', KEYS[1], KEYS[2])
@@ -40,13 +39,14 @@ if earlier and string.sub(earlier, 1, 1) ~= 'R' then
   return 'G' .. string.sub(earlier, 1, 1)
 end
 local now = now_ms()
-local plan = cmsgpack.unpack(ARGV[2])
-if now < plan[1] or now >= plan[2] then
+local numbers = ARGV[3]
+local valid_from, valid_until, scopes, at = struct.unpack(plan_format, numbers)
+if now < valid_from or now >= valid_until then
   return 'P' .. struct.pack('<d', now)
 end
 
-local version, lease_ms, window_in, window_out, in_high, in_low, out_high, out_low, cost_high, cost_low =
-  struct.unpack('<dddddddddd', ARGV[3])
+local _, _, _, _, _, _, _, lease_ms, window_in, window_out, _, _, _, in_high, in_low, out_high, out_low, cost_high, cost_low =
+  struct.unpack(lease_format, ARGV[5], 2)
 local one = 1
 if earlier then
   -- Asked again: look at the same limits, take nothing.
@@ -63,99 +63,97 @@ local asks = {
   cost_high + cost_low > 0,
 }
 
-local scopes = plan[3]
-local writes, fresh = {}, {}
+local names = cmsgpack.unpack(ARGV[2])
+-- Fields and their new values, of all scopes in a row, and where each scope's end: one table grows less often than many.
+local writes, written, ends = {}, 0, {}
+local fresh = {}
+-- Of each field of the scope at hand: what is in flight or in the window with this call, and the window's birth.
+local sums, births = {}, {}
 local taken, taken_length = {}, 0
 local passed, passed_length = {}, 0
 local refused = false
 local check_number = 0
-local at = 7
+local name = 0
 for scope = 1, scopes do
-  local slots, calendars, rings, checks = plan[at], plan[at + 1], plan[at + 2], plan[at + 3]
-  local first = at + 4
-  local last = first + slots + calendars + rings - 1
+  local slots, calendars, rings, checks
+  slots, calendars, rings, checks, at = struct.unpack(plan_scope_format, numbers, at)
+  local first = name
+  name = name + slots + calendars + rings
+  local values
   if scope == 1 then
-    last = last + 1
+    name = name + 1
+    values = redis.call('HMGET', KEYS[4], unpack(names, 1, name))
+    local version = values[name] or '0'
+    if version ~= ARGV[4] then
+      return 'S' .. version
+    end
+  else
+    values = redis.call('HMGET', KEYS[3 + scope], unpack(names, first + 1, name))
   end
-  local values = redis.call('HMGET', KEYS[3 + scope], unpack(plan, first, last))
-  if scope == 1 and tonumber(values[#values] or 0) ~= version then
-    return 'S' .. (values[#values] or '0')
+  local before = written
+  local field = 0
+  for _ = 1, slots do
+    field = field + 1
+    writes[written + 1] = names[first + field]
+    writes[written + 2], sums[field] = slot_add(values[field], one)
+    written = written + 2
   end
-  local set = {}
-  local in_flight = {}
-  for slot = 1, slots do
-    in_flight[slot] = (values[slot] or 0) + one
-    set[slot * 2 - 1], set[slot * 2] = plan[first + slot - 1], in_flight[slot]
-  end
-  local records = {}
-  for calendar = 1, calendars do
-    local field = slots + calendar
-    local c = calendar_open(values[field])
-    c[1], c[2] = c[1] + one, c[2] + one
-    c[3], c[4] = add(c[3], c[4], in_high, in_low)
-    c[5], c[6] = add(c[5], c[6], out_high, out_low)
-    c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
-    c[9], c[10] = add(c[9], c[10], in_high, in_low)
-    c[11], c[12] = add(c[11], c[12], out_high, out_low)
-    c[13], c[14] = add(c[13], c[14], cost_high, cost_low)
-    records[calendar] = c
-    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], calendar_pack(c)
-  end
-  if not values[slots + 1] then
+  if not values[field + 1] then
     fresh[#fresh + 1] = KEYS[3 + scope]
   end
-  at = last + 1
-  local births, sums = {}, {}
-  for ring = 1, rings do
-    local field = slots + calendars + ring
-    local value, sum, birth = ring_add(values[field], plan[at + 1], plan[at + 2], now, window_ask[plan[at]])
-    births[ring], sums[ring] = birth, sum
-    set[field * 2 - 1], set[field * 2] = plan[first + field - 1], value
-    at = at + 3
+  for _ = 1, calendars do
+    field = field + 1
+    writes[written + 1] = names[first + field]
+    writes[written + 2] = calendar_reserve(values[field] or calendar_empty(), one, in_high, in_low, out_high, out_low,
+      cost_high, cost_low)
+    written = written + 2
   end
-  local ring_parameters = at - rings * 3
-  writes[scope] = set
+  for _ = 1, rings do
+    field = field + 1
+    local metric, width, n
+    metric, width, n, at = struct.unpack(plan_ring_format, numbers, at)
+    writes[written + 1] = names[first + field]
+    writes[written + 2], sums[field], births[field] = ring_add(values[field], width, n, now, window_ask[metric])
+    written = written + 2
+  end
+  ends[scope] = written
 
   for _ = 1, checks do
     check_number = check_number + 1
-    local kind, ordinal, metric = plan[at], plan[at + 1], plan[at + 2]
-    local limit_high, limit_low, hard = plan[at + 3], plan[at + 4], plan[at + 5]
-    at = at + 6
+    local kind, number, metric, limit_high, limit_low, hard, width, n
+    kind, number, metric, limit_high, limit_low, hard, width, n, at = struct.unpack(plan_check_format, numbers, at)
     local high, low, wait, over = 0, 0, -1, false
     if kind == 2 then
-      high, low = calendar_metric(records[ordinal], metric, 0)
+      high, low = calendar_taken(writes[before + number * 2], metric)
       over = asks[metric] and exceeds(high, low, limit_high, limit_low)
     elseif kind == 1 then
-      low = in_flight[ordinal]
+      low = sums[number]
       over = one > 0 and exceeds(0, low, limit_high, limit_low)
     else
-      local sum, birth = sums[ordinal], births[ordinal]
-      local width, n = plan[ring_parameters + ordinal * 3 - 2], plan[ring_parameters + ordinal * 3 - 1]
+      local sum = sums[number]
       local amount = limit_high * limb + limit_low
       local allowed = amount
       if metric == 1 then
-        allowed = warm_amount(amount, birth, width * n, now)
+        allowed = warm_amount(amount, births[number], width * n, now)
       end
       over = window_ask[metric] > 0 and sum > allowed
       if over then
         wait = 0
         if sum > amount then
           -- Of what stands there without this call's own reservation.
-          local window = ring_open(values[slots + calendars + ordinal], width, n, now)
-          wait = ring_wait(window, width, n, now, sum - amount)
+          wait = ring_wait(ring_add(values[number], width, n, now, 0), width, n, now, sum - amount)
         end
         if wait >= 0 and allowed < amount then
-          wait = math.max(wait, warm_wait(amount, birth, width * n, now, sum))
+          wait = math.max(wait, warm_wait(amount, births[number], width * n, now, sum))
         end
       end
-      sum = sum + amount - allowed
-      high = math.floor(sum / limb)
-      low = sum - high * limb
+      -- What has not warmed up yet counts as taken. A window is far below 2^53: one limb that need not be below 1e9.
+      low = sum + amount - allowed
     end
     if one > 0 and (over or (limit_high == 0 and limit_low == 0)) then
       local reserved_high, reserved_low = 0, 0
       if kind == 2 then
-        reserved_high, reserved_low = calendar_metric(records[ordinal], metric, 6)
+        reserved_high, reserved_low = calendar_part(writes[before + number * 2], metric, 0)
       end
       passed[passed_length + 1], passed[passed_length + 2], passed[passed_length + 3] = check_number, high, low
       passed[passed_length + 4], passed[passed_length + 5], passed[passed_length + 6] =
@@ -168,34 +166,31 @@ for scope = 1, scopes do
   end
 end
 
-local header = string.rep('d', 4 + passed_length)
-if refused then
-  return 'R' .. struct.pack('<' .. header, now, 0, 0, passed_length / 6, unpack(passed))
+local warnings = ''
+if passed_length > 0 then
+  warnings = struct.pack('<' .. string.rep('d', passed_length), unpack(passed))
 end
+if refused then
+  return 'R' .. struct.pack('<dddd', now, 0, 0, passed_length / 6) .. warnings
+end
+local taken_format = '<c1dddd' .. string.rep('d', taken_length) .. 'c0'
 if earlier then
   local lease = lease_open(earlier)
-  return 'D'
-    .. struct.pack('<' .. header, now, lease[7], lease[1], 0)
-    .. struct.pack('<' .. string.rep('d', taken_length), unpack(taken))
+  taken[taken_length + 1] = ''
+  return struct.pack(taken_format, 'D', now, lease[1], lease[2], 0, unpack(taken))
 end
 
+local from = 1
 for scope = 1, scopes do
-  redis.call('HSET', KEYS[3 + scope], unpack(writes[scope]))
+  redis.call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope]))
+  from = ends[scope] + 1
 end
 for i = 1, #fresh do
-  prune(fresh[i], plan[4], plan[5], plan[6])
+  prune(fresh[i], names[name + 1], names[name + 2], names[name + 3])
 end
 local expires_at = now + lease_ms
-redis.call(
-  'SET',
-  KEYS[2],
-  'R'
-    .. struct.pack(lease_format, expires_at, 0, 0, 0, 0, 0, now, lease_ms, window_in, window_out, 0, 0, 0,
-      in_high, in_low, out_high, out_low, cost_high, cost_low, #ARGV[4])
-    .. ARGV[4]
-    .. ARGV[5]
-)
+redis.call('SET', KEYS[2], ARGV[5])
+redis.call('SETRANGE', KEYS[2], '1', struct.pack('<dd', now, expires_at))
 redis.call('ZADD', KEYS[3], expires_at, ARGV[6])
-return 'A'
-  .. struct.pack('<' .. header, now, now, expires_at, passed_length / 6, unpack(passed))
-  .. struct.pack('<' .. string.rep('d', taken_length), unpack(taken))
+taken[taken_length + 1] = warnings
+return struct.pack(taken_format, 'A', now, now, expires_at, passed_length / 6, unpack(taken))

@@ -39,16 +39,16 @@ if ARGV[7] ~= '' then
     local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
     for field = at + 4 + slots, at + 3 + slots + calendars do
       local c = calendar_open(redis.call('HGET', key, descriptor[field]))
-      c[1] = c[1] + 1
-      c[3], c[4] = add(c[3], c[4], in_high, in_low)
-      c[5], c[6] = add(c[5], c[6], out_high, out_low)
-      c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
+      c[8] = c[8] + 1
+      c[9], c[10] = add(c[9], c[10], in_high, in_low)
+      c[11], c[12] = add(c[11], c[12], out_high, out_low)
+      c[13], c[14] = add(c[13], c[14], cost_high, cost_low)
       redis.call('HSET', key, descriptor[field], calendar_pack(c))
     end
     at = at + 4 + slots + calendars + rings * 4
   end
 end
 redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
-local seq = redis.call('INCR', KEYS[3])
+local seq = string.format('%.0f', redis.call('INCR', KEYS[3]))
 redis.call('XADD', KEYS[4], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
-return 'O' .. string.format('%.0f', seq)
+return 'O' .. seq

@@ -30,32 +30,26 @@ if (known[2] or '0') ~= ARGV[2] then
   return 'C'
 end
 local c = calendar_open(values[1])
-if c[2] ~= 0 then
-  return 'R'
-end
-for at = 9, 14 do
+for at = 1, 7 do
   if c[at] ~= 0 then
     return 'R'
   end
 end
 -- Two repairs of the same difference: the second finds another counter than it was computed from.
 local expected = { struct.unpack('<ddddddd', ARGV[6]) }
-if c[1] ~= expected[1] then
-  return 'C'
-end
-for at = 3, 8 do
-  if c[at] ~= expected[at - 1] then
+for at = 1, 7 do
+  if c[7 + at] ~= expected[at] then
     return 'C'
   end
 end
 local before = calendar_pack(c)
 local change = { struct.unpack('<ddddddd', ARGV[5]) }
-c[1] = c[1] + change[1]
-if c[1] < 0 then
+c[8] = c[8] + change[1]
+if c[8] < 0 then
   return 'N'
 end
-for at = 3, 7, 2 do
-  c[at], c[at + 1] = add(c[at], c[at + 1], change[at - 1], change[at])
+for at = 9, 13, 2 do
+  c[at], c[at + 1] = add(c[at], c[at + 1], change[at - 7], change[at - 6])
   if c[at] < 0 then
     return 'N'
   end

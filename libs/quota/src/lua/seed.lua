@@ -15,13 +15,11 @@ for i = 1, tonumber(ARGV[1]) do
   local field = ARGV[i * 2]
   local seed = calendar_open(ARGV[i * 2 + 1])
   local c = calendar_open(redis.call('HGET', KEYS[1], field))
-  c[1] = math.max(c[1] - c[2], seed[1]) + c[2]
-  for at = 3, 7, 2 do
-    local high, low = subtract(c[at], c[at + 1], c[at + 6], c[at + 7])
-    if exceeds(seed[at], seed[at + 1], high, low) then
-      high, low = seed[at], seed[at + 1]
+  c[8] = math.max(c[8], seed[8])
+  for at = 9, 13, 2 do
+    if exceeds(seed[at], seed[at + 1], c[at], c[at + 1]) then
+      c[at], c[at + 1] = seed[at], seed[at + 1]
     end
-    c[at], c[at + 1] = add(high, low, c[at + 6], c[at + 7])
   end
   set[length + 1], set[length + 2] = field, calendar_pack(c)
   length = length + 2

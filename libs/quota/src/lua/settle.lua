@@ -25,36 +25,36 @@
 -- @include limbs
 -- @include calendar
 -- @include ring
+-- @include slot
 -- @include lease
 -- @include release
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
-if known[1] ~= ARGV[1] then
-  return 'E' .. (known[1] or '')
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
 end
-local record = known[2]
+local record = lease_read(KEYS[2])
+local state = string.sub(record, 1, 1)
 local reaping = ARGV[7] == '1'
-if reaping and (not record or string.sub(record, 1, 1) ~= 'R') then
+if reaping and state ~= 'R' then
   -- Nothing to reap: take it off the list, so that it cannot stand in the way of others.
   redis.call('ZREM', KEYS[3], ARGV[5])
 end
-if not record then
+if state == '' then
   return 'M'
-end
-local state = string.sub(record, 1, 1)
-if state == 'X' then
+elseif state == 'X' then
   local header = lease_open(record)
-  return 'X' .. struct.pack('<ddddd', header[7], header[3], header[4], header[5], header[6])
+  return 'X' .. struct.pack('<ddddd', header[1], header[4], header[5], header[6], header[7])
 elseif state ~= 'R' then
   return state
 end
 local header = lease_open(record)
 local now = now_ms()
-if reaping and header[1] > now then
+if reaping and header[2] > now then
   return 'N'
 end
 local in_high, in_low, out_high, out_low, cost_high, cost_low = struct.unpack('<dddddd', ARGV[3])
-release(ARGV[2], record, header, now, {
+release(ARGV[2], lease_descriptor(KEYS[2], header), header, now, {
   requests = 1,
   in_high = in_high,
   in_low = in_low,
@@ -66,13 +66,15 @@ release(ARGV[2], record, header, now, {
 redis.call('ZREM', KEYS[3], ARGV[5])
 if reaping then
   -- The charge stays with the record, so that a settlement that comes after all can correct it.
-  local charged = struct.pack(lease_observed_format, header[1], 1, in_high * limb + in_low, out_high * limb + out_low,
+  local charged = struct.pack(lease_observed_format, header[2], 1, in_high * limb + in_low, out_high * limb + out_low,
     cost_high, cost_low)
-  local expired = 'X' .. charged .. string.sub(record, 2 + #charged, lease_header_bytes + header[20])
-  redis.call('SET', KEYS[2], expired, 'PX', ARGV[6])
+  redis.call('SETRANGE', KEYS[2], '0', 'X')
+  redis.call('SETRANGE', KEYS[2], lease_observed_at, charged)
+  local without_draft = redis.call('GETRANGE', KEYS[2], '0', lease_header_bytes + header[20] - 1)
+  redis.call('SET', KEYS[2], without_draft, 'PX', ARGV[6])
 else
   redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
 end
-local seq = redis.call('INCR', KEYS[4])
+local seq = string.format('%.0f', redis.call('INCR', KEYS[4]))
 redis.call('XADD', KEYS[5], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
-return 'O' .. string.format('%.0f', seq)
+return 'O' .. seq

@@ -16,20 +16,22 @@
 -- @include limbs
 -- @include calendar
 -- @include ring
+-- @include slot
 -- @include lease
 -- @include release
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
-if known[1] ~= ARGV[1] then
-  return 'E' .. (known[1] or '')
+local epoch = redis.call('GET', KEYS[1])
+if epoch ~= ARGV[1] then
+  return 'E' .. (epoch or '')
 end
-local record = known[2]
-if record then
-  local state = string.sub(record, 1, 1)
+local record = lease_read(KEYS[2])
+local state = string.sub(record, 1, 1)
+if state ~= '' then
   if state ~= 'R' then
     return state
   end
-  release(ARGV[2], record, lease_open(record), now_ms(), {
+  local header = lease_open(record)
+  release(ARGV[2], lease_descriptor(KEYS[2], header), header, now_ms(), {
     requests = 0,
     in_high = 0,
     in_low = 0,

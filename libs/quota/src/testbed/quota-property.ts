@@ -7,10 +7,15 @@ import {
   type SlidingWindow,
 } from '@weir/domain';
 import fc from 'fast-check';
-import { metricCodes, readCalendarRecord, slidingShapes } from '../counter-fields.js';
+import {
+  metricCodes,
+  readCalendarRecord,
+  readInFlight,
+  readRing,
+  slidingShapes,
+} from '../counter-fields.js';
 import { estimatedCharge } from '../estimated-charge.js';
 import { LeaseReaper } from '../lease-reaper.js';
-import { unpackDoubles } from '../limbs.js';
 import type { Actual, AdmitResult, Lease, Observed } from '../quota-engine.js';
 import type { ScriptSources } from '../script-sources.js';
 import {
@@ -581,7 +586,7 @@ class HistoryRun {
     const what = `${scope.level} ${field}`;
     if (field.startsWith('c')) {
       const count = this.model.slots.get(scope.id)?.get(field) ?? 0;
-      same(what, Number(value?.toString() ?? 0), count);
+      same(what, readInFlight(value), count);
     } else if (field.includes('/')) {
       const window = /\/(\w+)/.exec(field)?.[1] as SlidingWindow;
       const ring = this.model.rings.get(scope.id)?.get(field);
@@ -597,10 +602,10 @@ class HistoryRun {
       same(
         what,
         {
-          requests: stored.requests,
-          input: stored.inputTokens,
-          output: stored.outputTokens,
-          cost: stored.costNano,
+          requests: stored.requests + stored.reservedRequests,
+          input: stored.inputTokens + stored.reservedInputTokens,
+          output: stored.outputTokens + stored.reservedOutputTokens,
+          cost: stored.costNano + stored.reservedCostNano,
           heldRequests: stored.reservedRequests,
           heldInput: stored.reservedInputTokens,
           heldOutput: stored.reservedOutputTokens,
@@ -805,16 +810,15 @@ function askOf(each: Limit, { call }: ModelLease): number {
 function countedOf(value: Buffer | null, window: SlidingWindow, now: number): Map<number, number> {
   if (value === null) return new Map();
   const { widthMs, parts } = slidingShapes[window];
-  const [, last = 0, total, ...counts] = unpackDoubles(value, 0);
+  const { total, counts } = readRing(value);
   same(
     'total of a window',
     total,
-    counts.reduce((sum, count) => sum + count, 0),
+    counts.reduce((sum, [, count]) => sum + count, 0),
   );
   const oldest = Math.floor(now / widthMs) - parts;
   const counted = new Map<number, number>();
-  for (let index = last - parts; index <= last; index += 1) {
-    const count = counts[index % (parts + 1)] ?? 0;
+  for (const [index, count] of counts) {
     if (index >= oldest && count !== 0) counted.set(index, count);
   }
   return counted;

@@ -3,14 +3,13 @@
 -- numbers of concurrency, calendar and ring fields, the fields in that order, and per ring its metric, width and n.
 -- Limits that came or went since the reservation change nothing here.
 -- `used` has input and output tokens and cost as limbs and requests (1, or 0 for a void).
-local function release(scope_prefix, record, header, now, used)
-  local descriptor = lease_descriptor(record, header)
-  local in_high, in_low = subtract(used.in_high, used.in_low, header[14], header[15])
-  local out_high, out_low = subtract(used.out_high, used.out_low, header[16], header[17])
-  local cost_high, cost_low = subtract(used.cost_high, used.cost_low, header[18], header[19])
+local function release(scope_prefix, descriptor, header, now, used)
+  local held_in_high, held_in_low, held_out_high, held_out_low, held_cost_high, held_cost_low =
+    unpack(header, 14, 19)
+  local requests = used.requests
   local input = used.in_high * limb + used.in_low - header[9]
   local output = used.out_high * limb + used.out_low - header[10] - header[11]
-  local window_change = { used.requests - 1, input + output, input, output }
+  local window_change = { requests - 1, input + output, input, output }
   local at = 2
   for _ = 1, descriptor[1] do
     local key = scope_prefix .. descriptor[at]
@@ -23,7 +22,7 @@ local function release(scope_prefix, record, header, now, used)
     local set, length = {}, 0
     for slot = 1, slots do
       if values[slot] then
-        set[length + 1], set[length + 2] = descriptor[first + slot], math.max(0, values[slot] - 1)
+        set[length + 1], set[length + 2] = descriptor[first + slot], slot_add(values[slot], -1)
         length = length + 2
       end
     end
@@ -31,14 +30,14 @@ local function release(scope_prefix, record, header, now, used)
       -- A field that is gone belongs to a period that is over and booked.
       if values[field] then
         local c = calendar_open(values[field])
-        c[1] = c[1] + used.requests - 1
-        c[2] = c[2] - 1
-        c[3], c[4] = add(c[3], c[4], in_high, in_low)
-        c[5], c[6] = add(c[5], c[6], out_high, out_low)
-        c[7], c[8] = add(c[7], c[8], cost_high, cost_low)
-        c[9], c[10] = subtract(c[9], c[10], header[14], header[15])
-        c[11], c[12] = subtract(c[11], c[12], header[16], header[17])
-        c[13], c[14] = subtract(c[13], c[14], header[18], header[19])
+        c[1] = c[1] - 1
+        c[2], c[3] = subtract(c[2], c[3], held_in_high, held_in_low)
+        c[4], c[5] = subtract(c[4], c[5], held_out_high, held_out_low)
+        c[6], c[7] = subtract(c[6], c[7], held_cost_high, held_cost_low)
+        c[8] = c[8] + requests
+        c[9], c[10] = add(c[9], c[10], used.in_high, used.in_low)
+        c[11], c[12] = add(c[11], c[12], used.out_high, used.out_low)
+        c[13], c[14] = add(c[13], c[14], used.cost_high, used.cost_low)
         set[length + 1], set[length + 2] = descriptor[first + field], calendar_pack(c)
         length = length + 2
       end
@@ -61,7 +60,7 @@ local function release(scope_prefix, record, header, now, used)
           if from_extension > 0 then
             value = ring_refund(value, width, n, now, header[12], from_extension)
           end
-          value = ring_refund(value, width, n, now, header[7], -change - from_extension)
+          value = ring_refund(value, width, n, now, header[1], -change - from_extension)
         end
         set[length + 1], set[length + 2] = descriptor[first + field], value
         length = length + 2

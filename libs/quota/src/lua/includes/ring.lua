@@ -1,6 +1,7 @@
--- A sliding window of `n` sub-buckets of `width` ms in one hash field: doubles birth, last, total, then n + 1 counts as
--- a ring (sub-bucket k stands at k mod (n + 1)). `birth` is the instant of its first admission, `last` the newest
--- sub-bucket, `total` the sum of the counts.
+-- A sliding window of `n` sub-buckets of `width` ms in one hash field, little-endian doubles: total (the sum of all
+-- counts), the count of the newest sub-bucket, its number, birth (the instant of the first admission), then the counts
+-- of the n sub-buckets before it, newest first. What each call changes stands in front, so that the rest is copied as it
+-- is; a gap between sub-buckets is shifted in when the next one begins.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -12,102 +13,60 @@
 --   count stays at or above the truth. An extra charge goes to the current sub-bucket, like an admission.
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
-local ring_formats = { [10] = '<dddddddddddddd', [12] = '<dddddddddddddddd' }
 
--- Opens the stored ring at `now` and drops what has left the window. Fields: 1 birth, 2 last, 3 total, then the counts.
-local function ring_open(value, width, n, now)
-  local index = math.floor(now / width)
-  local slots = n + 1
-  if not value then
-    local fresh = { now, index, 0 }
-    for slot = 4, slots + 3 do
-      fresh[slot] = 0
-    end
-    return fresh
-  end
-  local ring = { struct.unpack(ring_formats[n], value) }
-  local last = ring[2]
-  if index > last then
-    local steps = math.min(index - last, slots)
-    local left = 0
-    for step = 1, steps do
-      local slot = 4 + (index - steps + step) % slots
-      left = left + ring[slot]
-      ring[slot] = 0
-    end
-    ring[2] = index
-    ring[3] = ring[3] - left
-  elseif last - index > n then
-    for slot = 4, slots + 3 do
-      ring[slot] = 0
-    end
-    ring[4 + index % slots] = ring[3]
-    ring[2] = index
-  end
-  return ring
-end
-
-local function ring_pack(ring, n)
-  return struct.pack(ring_formats[n], unpack(ring, 1, n + 4))
-end
-
--- Most calls find the newest sub-bucket to be the present one: then two numbers change and nothing else is read.
-local function ring_patch(value, index, n, total, count)
-  local offset = 24 + index % (n + 1) * 8
-  return string.sub(value, 1, 16)
-    .. struct.pack('<d', total)
-    .. string.sub(value, 25, offset)
-    .. struct.pack('<d', count)
-    .. string.sub(value, offset + 9)
-end
-
--- Charges the current sub-bucket. Returns the ring to store, its total and its birth.
+-- Charges the current sub-bucket. Returns the ring to store (with an amount of 0 as it stands at `now`), its total and
+-- its birth.
 local function ring_add(value, width, n, now, amount)
+  local index = math.floor(now / width)
+  local total, count, last, birth = 0, 0, index, now
   if value then
-    local birth, last, total = struct.unpack('<ddd', value)
-    local index = math.floor(now / width)
-    if index <= last and last - index <= n then
-      local count = struct.unpack('<d', value, 25 + last % (n + 1) * 8)
-      return ring_patch(value, last, n, total + amount, count + amount), total + amount, birth
+    total, count, last, birth = struct.unpack('<dddd', value)
+    local steps = index - last
+    if steps <= 0 and steps >= -n then
+      -- The newest sub-bucket is the present one, as for most calls (or time stands still): two numbers change.
+      total = total + amount
+      return struct.pack('<ddc0', total, count + amount, string.sub(value, 17)), total, birth
+    elseif steps > 0 and steps <= n then
+      for place = n - steps + 1, n do
+        total = total - struct.unpack('<d', value, 25 + place * 8)
+      end
+      total = total + amount
+      return struct.pack('<ddddc0dc0', total, amount, index, birth, string.rep('\0', (steps - 1) * 8), count,
+        string.sub(value, 33, 32 + (n - steps) * 8)), total, birth
+    elseif steps > 0 then
+      total = 0
     end
+    count = total
   end
-  local ring = ring_open(value, width, n, now)
-  local slot = 4 + ring[2] % (n + 1)
-  ring[slot] = ring[slot] + amount
-  ring[3] = ring[3] + amount
-  return ring_pack(ring, n), ring[3], ring[1]
+  total = total + amount
+  return struct.pack('<ddddc0', total, count + amount, index, birth, string.rep('\0', n * 8)), total, birth
 end
 
 -- Gives back to the sub-bucket of the instant `at`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
-  local index = math.floor(at / width)
-  local present = math.floor(now / width)
-  local _, last, total = struct.unpack('<ddd', value)
-  if present <= last and last - present <= n then
-    if index > last or last - index > n then
-      return value
-    end
-    local count = struct.unpack('<d', value, 25 + index % (n + 1) * 8)
+  value = ring_add(value, width, n, now, 0)
+  local total, count, last = struct.unpack('<ddd', value)
+  local place = last - math.floor(at / width)
+  if place == 0 then
     local back = math.min(count, amount)
-    return ring_patch(value, index, n, total - back, count - back)
+    return struct.pack('<ddc0', total - back, count - back, string.sub(value, 17))
+  elseif place < 0 or place > n then
+    return value
   end
-  local ring = ring_open(value, width, n, now)
-  if index <= ring[2] and ring[2] - index <= n then
-    local slot = 4 + index % (n + 1)
-    local back = math.min(ring[slot], amount)
-    ring[slot] = ring[slot] - back
-    ring[3] = ring[3] - back
-  end
-  return ring_pack(ring, n)
+  local offset = 24 + place * 8
+  count = struct.unpack('<d', value, offset + 1)
+  local back = math.min(count, amount)
+  return struct.pack('<dc0dc0', total - back, string.sub(value, 9, offset), count - back, string.sub(value, offset + 9))
 end
 
--- Milliseconds until at least `excess` has left the window.
-local function ring_wait(ring, width, n, now, excess)
+-- Milliseconds until at least `excess` has left the ring, which stands at `now`.
+local function ring_wait(value, width, n, now, excess)
+  local _, newest, last = struct.unpack('<ddd', value)
   local freed = 0
-  for index = ring[2] - n, ring[2] do
-    freed = freed + ring[4 + index % (n + 1)]
+  for place = n, 0, -1 do
+    freed = freed + (place == 0 and newest or struct.unpack('<d', value, 25 + place * 8))
     if freed >= excess then
-      return (index + n + 1) * width - now
+      return (last - place + n + 1) * width - now
     end
   end
   return -1
