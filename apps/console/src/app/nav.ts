@@ -9,6 +9,7 @@ import {
   Network,
   ScrollText,
   SearchCode,
+  Settings,
   Users,
 } from 'lucide-react';
 
@@ -52,6 +53,14 @@ export const pages = [
     permission: 'models.read',
     key: 'm',
     icon: Boxes,
+    group: 'control',
+  },
+  {
+    path: '/settings',
+    name: 'settings',
+    permission: 'tree.read',
+    key: 's',
+    icon: Settings,
     group: 'control',
   },
   {

@@ -108,6 +108,15 @@ const models = createRoute({
   ...gated('models.read'),
   component: lazyRouteComponent(() => import('../features/models/models-page.js'), 'ModelsPage'),
 });
+const settings = createRoute({
+  getParentRoute: () => app,
+  path: '/settings',
+  ...gated('tree.read'),
+  component: lazyRouteComponent(
+    () => import('../features/settings/settings-page.js'),
+    'SettingsPage',
+  ),
+});
 const requests = createRoute({
   getParentRoute: () => app,
   path: '/requests',
@@ -146,6 +155,7 @@ export const router = createRouter({
       keys,
       members,
       models,
+      settings,
       requests,
       reconciliation,
       audit,

@@ -47,6 +47,33 @@ export function Field({ label, hint, error, className, children }: FieldProps) {
   );
 }
 
+/** A box to tick, with what it means beside it and a hint beneath. */
+export function CheckField({
+  label,
+  hint,
+  ...rest
+}: ComponentProps<'input'> & { label: string; hint?: ReactNode }) {
+  const id = useId();
+  const note = `${id}-note`;
+  return (
+    <div className="grid grid-cols-[auto_minmax(0,1fr)] items-baseline gap-x-2 gap-y-0.5">
+      <input
+        id={id}
+        type="checkbox"
+        aria-describedby={hint ? note : undefined}
+        className="translate-y-0.5 accent-accent"
+        {...rest}
+      />
+      <label htmlFor={id}>{label}</label>
+      {hint && (
+        <span id={note} className="col-start-2 text-xs text-ink-3">
+          {hint}
+        </span>
+      )}
+    </div>
+  );
+}
+
 export function Input({ className, ...rest }: ComponentProps<'input'>) {
   return <input className={cn(control, 'h-8', className)} {...rest} />;
 }
