@@ -29,7 +29,11 @@ const upsert = {
 };
 
 type Seen = { readonly names: readonly string[]; readonly atMs: number };
-type News = { readonly data: UsageEventData; readonly atMs: number };
+/** By series. */
+export type NameNews = ReadonlyMap<
+  number,
+  { readonly data: UsageEventData; readonly atMs: number }
+>;
 
 /** Keeps the names that events carry, so that reports can name what was renamed or deleted since. */
 export class UsageDimensions {
@@ -44,15 +48,31 @@ export class UsageDimensions {
     this.written = new LRUCache({ max: cacheMax });
   }
 
+  /** The newest event of each series that may say something new. */
+  newsOf(booked: readonly BookedRecord[]): NameNews {
+    const newest = new Map<number, { data: UsageEventData; atMs: number }>();
+    for (const { record, seriesId } of booked) {
+      const { data } = record.event;
+      const atMs = record.reservedAtMs;
+      const known = this.stored.get(seriesId);
+      // An older event than the last one stored says nothing new.
+      if (known !== undefined && atMs <= known.atMs) continue;
+      if (known !== undefined && atMs - known.atMs < refreshMs && hasNames(data, known)) continue;
+      const other = newest.get(seriesId);
+      if (other === undefined || other.atMs < atMs) newest.set(seriesId, { data, atMs });
+    }
+    return newest;
+  }
+
   /**
-   * Writes the names of newly booked events that are not known to be stored. In key order.
+   * Writes the names that are not known to be stored, in key order.
    *
+   * @param news of newly booked events
    * @returns what to call once the transaction is committed
    */
-  async write(client: PoolClient, booked: readonly BookedRecord[]): Promise<() => void> {
-    const newest = this.newsOf(booked);
+  async write(client: PoolClient, news: NameNews): Promise<() => void> {
     const wanted = new Map<string, Dimension>();
-    for (const { data, atMs } of newest.values()) {
+    for (const { data, atMs } of news.values()) {
       for (const dimension of dimensionsOf(data, atMs)) {
         const key = `${dimension.enterpriseId}|${dimension.kind}|${dimension.id}`;
         if (this.isWritten(key, dimension)) continue;
@@ -77,7 +97,7 @@ export class UsageDimensions {
     }
     return () => {
       for (const [key, dimension] of sorted) this.written.set(key, dimension);
-      for (const [seriesId, { data, atMs }] of newest) {
+      for (const [seriesId, { data, atMs }] of news) {
         const known = this.stored.get(seriesId);
         if (known !== undefined && known.atMs >= atMs) continue;
         // Without the event: it would be kept for as long as its series is.
@@ -91,22 +111,6 @@ export class UsageDimensions {
     if (known === undefined) return false;
     if (seenAtMs <= known.seenAtMs) return true;
     return known.name === name && known.path === path && seenAtMs - known.seenAtMs < refreshMs;
-  }
-
-  /** The newest event of each series that may say something new. */
-  private newsOf(booked: readonly BookedRecord[]): Map<number, News> {
-    const newest = new Map<number, News>();
-    for (const { record, seriesId } of booked) {
-      const { data } = record.event;
-      const atMs = record.reservedAtMs;
-      const known = this.stored.get(seriesId);
-      // An older event than the last one stored says nothing new.
-      if (known !== undefined && atMs <= known.atMs) continue;
-      if (known !== undefined && atMs - known.atMs < refreshMs && hasNames(data, known)) continue;
-      const other = newest.get(seriesId);
-      if (other === undefined || other.atMs < atMs) newest.set(seriesId, { data, atMs });
-    }
-    return newest;
   }
 }
 

@@ -96,23 +96,36 @@ const names = columns.map(({ name }) => name).join(', ');
 /** A row is some 900 bytes; one buffer that fits is cheaper than one that grows. */
 const rowBytesExpected = 1_200;
 
+/** Rows as `COPY` reads them. */
+export type EncodedRows = { readonly bytes: Buffer; readonly count: number };
+
+/** @throws UnwritableValueError where PostgreSQL would refuse a value */
+export function encodeRows(records: readonly BookedRecord[]): EncodedRows {
+  const values = new BinaryValues(records.length * rowBytesExpected);
+  values.copyHeader();
+  for (const booked of records) {
+    values.row(columns.length);
+    for (const { cell, write } of cells) {
+      const value = cell(booked);
+      if (value === null) values.null();
+      else write(values, value as never);
+    }
+  }
+  values.copyTrailer();
+  return { bytes: values.bytes(), count: records.length };
+}
+
 /**
  * Writes rows none of which is there yet, the fastest way that PostgreSQL has. Either all are written or, with the first
  * that exists, none: see {@link isRepeatedEvent}.
  *
- * @param records in key order, each key once
+ * @param rows in key order, each key once: transactions that meet the same keys then wait for each other in the same order
  */
-export async function copyUsageEvents(
-  client: PoolClient,
-  records: readonly BookedRecord[],
-): Promise<void> {
-  if (records.length === 0) return;
-  const bytes = rowsOf(records);
+export async function copyRows(client: PoolClient, { bytes, count }: EncodedRows): Promise<void> {
+  if (count === 0) return;
   const copy = client.query(copyFrom(`copy usage_event (${names}) from stdin (format binary)`));
   await pipeline([bytes], copy);
-  if (copy.rowCount !== records.length) {
-    throw new Error(`${copy.rowCount} of ${records.length} rows were copied`);
-  }
+  if (copy.rowCount !== count) throw new Error(`${copy.rowCount} of ${count} rows were copied`);
 }
 
 /** PostgreSQL's refusal of a row whose key is taken, in whatever partition. */
@@ -121,22 +134,7 @@ export function isRepeatedEvent(error: unknown): boolean {
   return code === '23505' && typeof table === 'string' && table.startsWith('usage_event');
 }
 
-function rowsOf(records: readonly BookedRecord[]): Buffer {
-  const values = new BinaryValues(records.length * rowBytesExpected);
-  values.copyHeader();
-  for (const booked of records) {
-    values.row(columns.length);
-    for (const { type, value } of columns) {
-      const cell = value(booked);
-      if (cell === null) values.null();
-      else write[type](values, cell as never);
-    }
-  }
-  values.copyTrailer();
-  return values.bytes();
-}
-
-const write: Record<Type, (values: BinaryValues, cell: never) => void> = {
+const writers: Record<Type, (values: BinaryValues, cell: never) => void> = {
   uuid: (values, cell: string) => values.uuid(cell),
   timestamptz: (values, cell: number) => values.timestamptz(cell),
   smallint: (values, cell: number) => values.int2(cell),
@@ -149,6 +147,8 @@ const write: Record<Type, (values: BinaryValues, cell: never) => void> = {
   'uuid[]': (values, cell: readonly string[]) => values.uuids(cell),
   'text[]': (values, cell: readonly string[]) => values.texts(cell),
 };
+
+const cells = columns.map(({ type, value }) => ({ cell: value, write: writers[type] }));
 
 /** Arrays travel as texts, because PostgreSQL would unnest an array of arrays to its elements. */
 const isArray = (type: Type): boolean => type.endsWith('[]');
@@ -179,7 +179,7 @@ function textOf(type: Type, cell: Cell): string | null {
 const needsQuotes = new Set<Type>(['text', 'jsonb', 'uuid[]', 'text[]']);
 
 /**
- * Inserts the rows that are not there yet. Costs twice what {@link copyUsageEvents} does.
+ * Inserts the rows that are not there yet. Costs twice what {@link copyRows} does.
  *
  * @param records in key order, each key once: transactions that meet the same keys then wait for each other
  * in the same order

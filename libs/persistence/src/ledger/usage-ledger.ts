@@ -7,13 +7,15 @@ import { type Alarm, raiseAlarms } from './alarms.js';
 import { faultText, isDataFault, isMissingPartition } from './database-faults.js';
 import { findDeadLetters, storeDeadLetters } from './dead-letters.js';
 import { monthStartOf, UsagePartitions } from './partitions.js';
-import { recordArrivals } from './progress-tables.js';
-import { type BookedRecord, compare, rollupDeltas } from './rollup-deltas.js';
+import { type Arrival, recordArrivals } from './progress-tables.js';
+import { type BookedRecord, compare, type RollupDelta, rollupDeltas } from './rollup-deltas.js';
 import { addToRollups, zoneLock } from './rollup-tables.js';
 import { SeriesRegistry } from './series-registry.js';
-import { UsageDimensions } from './usage-dimensions.js';
+import { type NameNews, UsageDimensions } from './usage-dimensions.js';
 import {
-  copyUsageEvents,
+  copyRows,
+  encodeRows,
+  type EncodedRows,
   findConflicts,
   insertUsageEvents,
   isRepeatedEvent,
@@ -63,10 +65,35 @@ export type LedgerOptions = {
   readonly cacheMax?: number;
 };
 
+/** What was read of a slice and can be booked, in key order, each key once; `others` holds the later ones of a key. */
 type Prepared = {
-  readonly records: readonly BookedRecord[];
-  readonly dead: readonly DeadRecord[];
+  readonly firsts: readonly BookedRecord[];
+  readonly others: readonly BookedRecord[];
+  readonly rest: Rest;
 };
+
+/** What is written whether or not an event is new. */
+type Rest = { readonly arrivals: readonly Arrival[]; readonly dead: readonly DeadRecord[] };
+
+/** What new rows bring with them. */
+type Consequences = {
+  readonly lowestOffset: bigint | null;
+  readonly deltas: readonly RollupDelta[];
+  readonly news: NameNews;
+  readonly alarms: readonly Alarm[];
+};
+
+/** A slice as it is booked when every event of it is new: worked out ahead of the transaction, and without the events. */
+type FreshSlice = {
+  readonly rows: EncodedRows;
+  readonly consequences: Consequences;
+  readonly rest: Rest;
+};
+
+/** What a transaction under way has seen of its slice's place. */
+type Opened = { readonly fence: bigint | null; readonly alarms: readonly Alarm[] };
+
+type Booked = { readonly result: SliceResult; readonly afterCommit: () => void };
 
 const conflictBytesMax = 64 * 1024;
 /** Read in a millisecond or two. */
@@ -109,13 +136,210 @@ export class UsageLedger {
    */
   async bookSlice(slice: Slice): Promise<SliceResult> {
     const nowMs = this.clock.now();
-    const { valid, dead } = await this.read(slice.records, nowMs);
     try {
-      return await this.bookRead(slice, valid, dead, nowMs);
+      return await this.bookAll(slice, nowMs);
     } catch (error) {
       if (!isDataFault(error)) throw error;
       return await this.bookAroundFault(slice, error, nowMs);
     }
+  }
+
+  /**
+   * Books as if every event were new. Where one is in the books, nothing was done, and the slice is booked row by row; so
+   * is the next one of its partition, because what is delivered again comes in many slices.
+   */
+  private async bookAll(slice: Slice, nowMs: number): Promise<SliceResult> {
+    const origin = `${slice.topic}/${slice.partition}`;
+    if (!this.repeating.has(origin)) {
+      try {
+        const result = await this.lookingForPartitions(() => this.bookFresh(slice, nowMs));
+        if (result !== null) return result;
+      } catch (error) {
+        if (!isRepeatedEvent(error)) throw error;
+      }
+    }
+    const result = await this.lookingForPartitions(() => this.bookRowByRow(slice, nowMs));
+    if (result.outcome === 'booked') {
+      if (result.repeated + result.conflicts > 0) this.repeating.add(origin);
+      else this.repeating.delete(origin);
+    }
+    return result;
+  }
+
+  /** Retention may have dropped a partition that we believe in: look again, once. */
+  private async lookingForPartitions<T>(attempt: () => Promise<T>): Promise<T> {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isMissingPartition(error)) throw error;
+      this.partitions.forget();
+      return attempt();
+    }
+  }
+
+  /** null: the slice itself holds an event twice. */
+  private async bookFresh(slice: Slice, nowMs: number): Promise<SliceResult | null> {
+    const fresh = await this.workOutFresh(slice, nowMs);
+    if (fresh === null) return null;
+    return this.transact(slice, nowMs, async (client, opened) => {
+      await copyRows(client, fresh.rows);
+      const afterCommit = await this.finish(client, slice, opened, fresh, nowMs);
+      const counts = { booked: fresh.rows.count, repeated: 0, conflicts: 0 };
+      const deadLetters = fresh.rest.dead.length;
+      return { result: { outcome: 'booked', ...counts, deadLetters }, afterCommit };
+    });
+  }
+
+  /**
+   * All that can be known before the database has answered, so that no lock is held meanwhile. The events end here: a
+   * thousand of them kept until the commit is what garbage collection would spend its time on.
+   */
+  private async workOutFresh(slice: Slice, nowMs: number): Promise<FreshSlice | null> {
+    const { firsts, others, rest } = await this.prepare(slice.records, nowMs);
+    if (others.length > 0) return null;
+    return { rows: encodeRows(firsts), consequences: this.consequencesOf(firsts), rest };
+  }
+
+  /** Only what is new counts: what the database returns as inserted. */
+  private async bookRowByRow(slice: Slice, nowMs: number): Promise<SliceResult> {
+    const { firsts, others, rest } = await this.prepare(slice.records, nowMs);
+    return this.transact(slice, nowMs, async (client, opened) => {
+      const inserted = await insertUsageEvents(client, firsts);
+      const isNew = ({ record }: BookedRecord) => inserted.has(record.key);
+      const booked = firsts.filter(isNew);
+      const repeated = [...firsts.filter((one) => !isNew(one)), ...others];
+      const conflicts = await this.storeConflicts(client, repeated, nowMs);
+      const consequences = this.consequencesOf(booked);
+      const alarms = [...opened.alarms, ...conflicts];
+      const afterCommit = await this.finish(
+        client,
+        slice,
+        { ...opened, alarms },
+        { consequences, rest },
+        nowMs,
+      );
+      const result: SliceResult = {
+        outcome: 'booked',
+        booked: booked.length,
+        repeated: repeated.length - conflicts.length,
+        conflicts: conflicts.length,
+        deadLetters: rest.dead.length,
+      };
+      return { result, afterCommit };
+    });
+  }
+
+  /** One transaction: the place of the slice first, locked and compared, then the work. */
+  private async transact(
+    slice: Slice,
+    nowMs: number,
+    work: (client: PoolClient, opened: Opened) => Promise<Booked>,
+  ): Promise<SliceResult> {
+    const { result, afterCommit } = await inTransaction<Booked>(
+      this.pool,
+      async (client) => {
+        const fence = slice.order === 'fenced' ? await this.lockOffset(client, slice, nowMs) : null;
+        const firstOffset = slice.records[0]?.offset;
+        if (fence === null || firstOffset === undefined || firstOffset <= fence) {
+          return work(client, { fence, alarms: [] });
+        }
+        if (slice.acceptGap !== true) {
+          return { result: { outcome: 'gap', nextOffset: fence }, afterCommit: () => undefined };
+        }
+        const gap: Alarm = {
+          kind: 'offset-gap',
+          subject: `${slice.topic}/${slice.partition}/${fence}`,
+          details: { from: fence.toString(), to: (firstOffset - 1n).toString() },
+        };
+        return work(client, { fence, alarms: [gap] });
+      },
+      `begin; select pg_advisory_xact_lock_shared(${zoneLock})`,
+    );
+    afterCommit();
+    return result;
+  }
+
+  /** All that follows from the rows. Whoever books an enterprise's usage meets others here: the locks end at the commit. */
+  private async finish(
+    client: PoolClient,
+    slice: Slice,
+    { fence, alarms }: Opened,
+    { consequences, rest }: { consequences: Consequences; rest: Rest },
+    nowMs: number,
+  ): Promise<() => void> {
+    const afterCommit = await this.dimensions.write(client, consequences.news);
+    await addToRollups(client, consequences.deltas);
+    await recordArrivals(client, rest.arrivals, nowMs);
+    await storeDeadLetters(client, slice, rest.dead, nowMs);
+    const rewind =
+      fence === null
+        ? null
+        : await this.moveOffset(client, slice, fence, consequences.lowestOffset);
+    await raiseAlarms(
+      client,
+      [...alarms, ...consequences.alarms, ...(rewind === null ? [] : [rewind])],
+      nowMs,
+    );
+    return afterCommit;
+  }
+
+  private consequencesOf(booked: readonly BookedRecord[]): Consequences {
+    let lowestOffset: bigint | null = null;
+    for (const { record } of booked) {
+      const { offset } = record.source;
+      if (lowestOffset === null || offset < lowestOffset) lowestOffset = offset;
+    }
+    return {
+      lowestOffset,
+      deltas: rollupDeltas(booked),
+      news: this.dimensions.newsOf(booked),
+      alarms: costAlarms(booked),
+    };
+  }
+
+  /** Halves the slice until the record at fault stands alone, and dead-letters that one. */
+  private async bookAroundFault(slice: Slice, fault: unknown, nowMs: number): Promise<SliceResult> {
+    if (slice.records.length === 1) {
+      const [source] = slice.records;
+      if (source === undefined) throw fault;
+      const dead = [{ source, reason: `the database refuses it: ${faultText(fault)}` }];
+      return this.transact(slice, nowMs, async (client, opened) => {
+        const rest = { arrivals: [], dead };
+        const consequences = this.consequencesOf([]);
+        const afterCommit = await this.finish(client, slice, opened, { consequences, rest }, nowMs);
+        const counts = { booked: 0, repeated: 0, conflicts: 0, deadLetters: 1 };
+        return { result: { outcome: 'booked', ...counts }, afterCommit };
+      });
+    }
+    const middle = slice.records.length >> 1;
+    const first = await this.bookSlice({ ...slice, records: slice.records.slice(0, middle) });
+    if (first.outcome === 'gap') return first;
+    const second = await this.bookSlice({ ...slice, records: slice.records.slice(middle) });
+    if (second.outcome === 'gap') throw new Error('a gap within a slice');
+    return {
+      outcome: 'booked',
+      booked: first.booked + second.booked,
+      repeated: first.repeated + second.repeated,
+      conflicts: first.conflicts + second.conflicts,
+      deadLetters: first.deadLetters + second.deadLetters,
+    };
+  }
+
+  /** Reads the records and makes what a booking needs and carries no figures: partitions, numbers of series, zones. */
+  private async prepare(sources: readonly SourceRecord[], nowMs: number): Promise<Prepared> {
+    const { valid, dead } = await this.read(sources, nowMs);
+    const refused = await this.partitions.ensure(valid.map(({ mintedAtMs }) => mintedAtMs));
+    const isDropped = ({ mintedAtMs }: UsageRecord) => refused.has(monthStartOf(mintedAtMs));
+    const kept = refused.size === 0 ? valid : valid.filter((record) => !isDropped(record));
+    const tooOld = valid.filter(isDropped).map(({ source }) => ({
+      source,
+      reason: 'the month of the event has been dropped by retention',
+    }));
+    await this.zones.ensure(kept.map(({ event }) => event.data.enterprise.id.toLowerCase()));
+    const seriesIds = await this.series.resolve(kept);
+    const records = kept.map((record, index) => ({ record, seriesId: seriesIds[index] ?? 0 }));
+    const rest = { arrivals: records.map(arrivalOf), dead: [...dead, ...tooOld] };
+    return { ...firstOfEachKey(records), rest };
   }
 
   /** In steps: other slices hold locks meanwhile, and their next statement must not wait for a thousand events. */
@@ -132,150 +356,6 @@ export class UsageLedger {
       else dead.push(result.dead);
     }
     return { valid, dead };
-  }
-
-  /**
-   * Copies the rows at first, as if none were there. Where one is, nothing was done, and the slice is booked row by row;
-   * so is the next one of its partition, because what is delivered again comes in many slices.
-   */
-  private async bookRead(
-    slice: Slice,
-    valid: readonly UsageRecord[],
-    dead: readonly DeadRecord[],
-    nowMs: number,
-  ): Promise<SliceResult> {
-    const origin = `${slice.topic}/${slice.partition}`;
-    let mayRepeat = this.repeating.has(origin);
-    let hasLookedForPartitions = false;
-    for (;;) {
-      try {
-        const prepared = await this.prepare(valid, dead);
-        const { result, afterCommit } = await inTransaction(
-          this.pool,
-          (client) => this.book(client, slice, prepared, mayRepeat, nowMs),
-          `begin; select pg_advisory_xact_lock_shared(${zoneLock})`,
-        );
-        afterCommit();
-        if (result.outcome === 'booked') {
-          if (result.repeated + result.conflicts > 0) this.repeating.add(origin);
-          else this.repeating.delete(origin);
-        }
-        return result;
-      } catch (error) {
-        if (isRepeatedEvent(error) && !mayRepeat) mayRepeat = true;
-        else if (isMissingPartition(error) && !hasLookedForPartitions) {
-          // Retention may have dropped a partition that we believe in: look again, once.
-          this.partitions.forget();
-          hasLookedForPartitions = true;
-        } else throw error;
-      }
-    }
-  }
-
-  /** Halves the slice until the record at fault stands alone, and dead-letters that one. */
-  private async bookAroundFault(slice: Slice, fault: unknown, nowMs: number): Promise<SliceResult> {
-    if (slice.records.length === 1) {
-      const [source] = slice.records;
-      if (source === undefined) throw fault;
-      const dead = { source, reason: `the database refuses it: ${faultText(fault)}` };
-      return this.bookRead(slice, [], [dead], nowMs);
-    }
-    const middle = slice.records.length >> 1;
-    const first = await this.bookSlice({ ...slice, records: slice.records.slice(0, middle) });
-    if (first.outcome === 'gap') return first;
-    const second = await this.bookSlice({ ...slice, records: slice.records.slice(middle) });
-    if (second.outcome === 'gap') throw new Error('a gap within a slice');
-    return {
-      outcome: 'booked',
-      booked: first.booked + second.booked,
-      repeated: first.repeated + second.repeated,
-      conflicts: first.conflicts + second.conflicts,
-      deadLetters: first.deadLetters + second.deadLetters,
-    };
-  }
-
-  /** What a booking needs and carries no figures: partitions, numbers of series, zones. */
-  private async prepare(
-    valid: readonly UsageRecord[],
-    dead: readonly DeadRecord[],
-  ): Promise<Prepared> {
-    const refused = await this.partitions.ensure(valid.map(({ mintedAtMs }) => mintedAtMs));
-    const isDropped = ({ mintedAtMs }: UsageRecord) => refused.has(monthStartOf(mintedAtMs));
-    const kept = refused.size === 0 ? valid : valid.filter((record) => !isDropped(record));
-    const tooOld = valid.filter(isDropped).map(({ source }) => ({
-      source,
-      reason: 'the month of the event has been dropped by retention',
-    }));
-    await this.zones.ensure(kept.map(({ event }) => event.data.enterprise.id.toLowerCase()));
-    const seriesIds = await this.series.resolve(kept);
-    const records = kept.map((record, index) => ({ record, seriesId: seriesIds[index] ?? 0 }));
-    return { records, dead: [...dead, ...tooOld] };
-  }
-
-  private async book(
-    client: PoolClient,
-    slice: Slice,
-    { records, dead }: Prepared,
-    mayRepeat: boolean,
-    nowMs: number,
-  ): Promise<{ result: SliceResult; afterCommit: () => void }> {
-    const alarms: Alarm[] = [];
-    const fence = slice.order === 'fenced' ? await this.lockOffset(client, slice, nowMs) : null;
-    const firstOffset = slice.records[0]?.offset;
-    if (fence !== null && firstOffset !== undefined && firstOffset > fence) {
-      if (slice.acceptGap !== true) {
-        return { result: { outcome: 'gap', nextOffset: fence }, afterCommit: () => {} };
-      }
-      alarms.push({
-        kind: 'offset-gap',
-        subject: `${slice.topic}/${slice.partition}/${fence}`,
-        details: { from: fence.toString(), to: (firstOffset - 1n).toString() },
-      });
-    }
-
-    const { firsts, others } = firstOfEachKey(records);
-    const { booked, repeated } = await this.insert(client, firsts, mayRepeat);
-    repeated.push(...others);
-    const conflicts = await this.storeConflicts(client, repeated, nowMs);
-
-    const afterCommit = await this.dimensions.write(client, booked);
-    await addToRollups(client, rollupDeltas(booked));
-    await recordArrivals(client, records.map(arrivalOf), nowMs);
-    await storeDeadLetters(client, slice, dead, nowMs);
-    alarms.push(...conflicts, ...costAlarms(booked));
-    if (fence !== null) {
-      const rewind = await this.moveOffset(client, slice, fence, booked);
-      if (rewind !== null) alarms.push(rewind);
-    }
-    await raiseAlarms(client, alarms, nowMs);
-    return {
-      result: {
-        outcome: 'booked',
-        booked: booked.length,
-        repeated: repeated.length - conflicts.length,
-        conflicts: conflicts.length,
-        deadLetters: dead.length,
-      },
-      afterCommit,
-    };
-  }
-
-  /** Only what is new may count: `booked` are the rows that this transaction has made. */
-  private async insert(
-    client: PoolClient,
-    records: BookedRecord[],
-    mayRepeat: boolean,
-  ): Promise<{ booked: BookedRecord[]; repeated: BookedRecord[] }> {
-    if (!mayRepeat) {
-      await copyUsageEvents(client, records);
-      return { booked: records, repeated: [] };
-    }
-    const inserted = await insertUsageEvents(client, records);
-    const isNew = ({ record }: BookedRecord) => inserted.has(record.key);
-    return {
-      booked: records.filter(isNew),
-      repeated: records.filter((one) => !isNew(one)),
-    };
   }
 
   /** Serialises all who book this partition. Returns the next offset to book. */
@@ -298,11 +378,11 @@ export class UsageLedger {
     client: PoolClient,
     slice: Slice,
     fence: bigint,
-    booked: readonly BookedRecord[],
+    lowestOffset: bigint | null,
   ): Promise<Alarm | null> {
     const last = slice.records.at(-1)?.offset;
     if (last === undefined) return null;
-    const isRewound = booked.some(({ record }) => record.source.offset < fence);
+    const isRewound = lowestOffset !== null && lowestOffset < fence;
     if (last < fence && !isRewound) return null;
     await client.query({
       name: 'weir_move_offset',
@@ -415,7 +495,7 @@ function firstOfEachKey(records: readonly BookedRecord[]): {
   return { firsts, others };
 }
 
-function arrivalOf({ record }: BookedRecord) {
+function arrivalOf({ record }: BookedRecord): Arrival {
   const { shard, epoch, seq } = record.event.data.position;
   return { shard, epoch, seq, endedAtMs: record.endedAtMs };
 }
