@@ -66,7 +66,7 @@ const en: RefusalText = {
   reached: ({ level, name }, limit, state, seconds) =>
     `The ${level} "${name}" has reached its limit of ${limit}: ${state}. Try again in ${seconds} s.`,
   waiting: ({ position, of, about, atMost }) =>
-    `waiting, position ${position} of ${of}, ${about === null ? `at most ${atMost} s` : `about ${about} s`}`,
+    `waiting, position ${position} of ${of}, ${about === null ? `for at most ${atMost} s more` : `about ${about} s`}`,
 };
 
 const zh: RefusalText = {
@@ -108,7 +108,7 @@ const zh: RefusalText = {
   reached: ({ level, name }, limit, state, seconds) =>
     `${level}“${name}”已达到限额 ${limit}：${state}。请在 ${seconds} 秒后重试。`,
   waiting: ({ position, of, about, atMost }) =>
-    `正在排队，第 ${position} 位，共 ${of} 位，${about === null ? `最多还需 ${atMost} 秒` : `预计还需约 ${about} 秒`}`,
+    `正在排队，第 ${position} 位，共 ${of} 位，${about === null ? `最多再等 ${atMost} 秒` : `预计还需约 ${about} 秒`}`,
 };
 
 export const refusalTexts: Readonly<Record<Language, RefusalText>> = { en, zh };

@@ -97,7 +97,7 @@ async function tapped(): Promise<{ url: string; sent: () => string; close: () =>
   };
 }
 
-const firstNotice = /: waiting, position 1 of 1, (?:about|at most) \d+ s\r?\n/;
+const firstNotice = /: waiting, position 1 of 1, (?:about \d+ s|for at most \d+ s more)\r?\n/;
 
 /** Has a call wait until it is told so, frees the slot, and gives what was sent besides the answer. */
 async function waitAndPass<Answer>(
@@ -297,7 +297,7 @@ describe('a stream that waits for its turn', () => {
     const release = await holdSlot(world);
     const headers = { 'accept-language': 'zh-CN' };
     const text = await (await harness.chat(world, { stream: true }, { headers })).text();
-    expect(text).toMatch(/^: 正在排队，第 1 位，共 1 位，(?:预计还需约|最多还需) \d+ 秒\n\n/);
+    expect(text).toMatch(/^: 正在排队，第 1 位，共 1 位，(?:预计还需约|最多再等) \d+ 秒\n\n/);
     expect(text).toMatch(/\ndata: \{"error":\{"message":"企业“Acme”已达到限额/);
     await release();
   });
