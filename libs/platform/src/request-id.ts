@@ -10,5 +10,5 @@ const acceptable = /^[\w.-]{1,128}$/;
  * @param incoming value of the caller's `x-request-id`, if any.
  */
 export function requestIdFrom(incoming: string | string[] | undefined): string {
-  return typeof incoming === 'string' && acceptable.test(incoming) ? incoming : newId();
+  return typeof incoming === 'string' && acceptable.test(incoming) ? incoming : newId(Date.now());
 }
