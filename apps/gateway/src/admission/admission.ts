@@ -226,8 +226,12 @@ export class Admission {
     candidate: Candidate,
     price: CallPrice,
   ): UsageEventDraft {
+    const { enterprise, departments, user, key } = callerNames(policy);
     return {
-      ...callerNames(policy),
+      enterprise,
+      departments,
+      user,
+      key,
       currency: policy.enterprise.currency,
       modelAsked: model.alias,
       modelServed: candidate.upstreamModel,

@@ -1,6 +1,6 @@
 import type { Remaining } from '@weir/quota';
 import { describe, expect, it } from 'vitest';
-import { goDuration, limitHeaders } from './limit-headers.js';
+import { addLimitHeaders, goDuration } from './limit-headers.js';
 
 const base: Remaining = {
   scope: { level: 'user', id: '0190a0a0-0000-7000-8000-000000000001', name: 'Ada' },
@@ -13,7 +13,13 @@ const base: Remaining = {
   resetMs: 1_000,
 };
 
-describe('limitHeaders', () => {
+function limitHeaders(remaining: readonly Remaining[]): Record<string, string> {
+  const headers: Record<string, string> = {};
+  addLimitHeaders(headers, remaining);
+  return headers;
+}
+
+describe('limit headers', () => {
   it('shows the tightest limit of the path', () => {
     const headers = limitHeaders([base, { ...base, limit: 100n, remaining: 3n, resetMs: 58_200 }]);
     expect(headers).toMatchObject({

@@ -3,57 +3,81 @@ import type { Remaining } from '@weir/quota';
 
 const windowSeconds: Partial<Record<Window, number>> = { second: 1, minute: 60, hour: 3_600 };
 
-/**
- * `x-ratelimit-*` as OpenAI's, and the IETF's `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers),
- * from the admit's own reply. Only sliding windows are rates; the tightest of the path is shown, and none where the path
- * has none.
- */
-export function limitHeaders(remaining: readonly Remaining[]): Record<string, string> {
-  const headers: Record<string, string> = {};
-  const policies: string[] = [];
-  const states: string[] = [];
-  for (const [suffix, metric] of [
-    ['requests', 'requests'],
-    ['tokens', 'tokens'],
-  ] as const) {
-    const tightest = tightestRate(remaining, metric);
-    if (tightest === undefined) continue;
-    headers[`x-ratelimit-limit-${suffix}`] = tightest.limit.toString();
-    headers[`x-ratelimit-remaining-${suffix}`] = tightest.remaining.toString();
-    headers[`x-ratelimit-reset-${suffix}`] = goDuration(tightest.resetMs ?? 0);
-    const seconds = windowSeconds[tightest.window ?? 'minute'] ?? 60;
-    policies.push(`"${suffix}";q=${tightest.limit};w=${seconds}`);
-    states.push(
-      `"${suffix}";r=${tightest.remaining};t=${Math.ceil((tightest.resetMs ?? 0) / 1_000)}`,
-    );
-  }
-  if (policies.length > 0) {
-    headers['ratelimit-policy'] = policies.join(', ');
-    headers['ratelimit'] = states.join(', ');
-  }
-  return headers;
-}
+/** Names are written out: put together for each call they would be new texts each time. */
+const openAiRates = [
+  {
+    metric: 'requests',
+    limit: 'x-ratelimit-limit-requests',
+    remaining: 'x-ratelimit-remaining-requests',
+    reset: 'x-ratelimit-reset-requests',
+  },
+  {
+    metric: 'tokens',
+    limit: 'x-ratelimit-limit-tokens',
+    remaining: 'x-ratelimit-remaining-tokens',
+    reset: 'x-ratelimit-reset-tokens',
+  },
+] as const;
 
-/** The same for Anthropic's dialect, whose resets are instants. */
-export function anthropicLimitHeaders(
-  remaining: readonly Remaining[],
-  nowMs: number,
-): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const [suffix, metric] of [
+const anthropicRates = (
+  [
     ['requests', 'requests'],
     ['tokens', 'tokens'],
     ['input-tokens', 'input_tokens'],
     ['output-tokens', 'output_tokens'],
-  ] as const) {
+  ] as const
+).map(([suffix, metric]) => ({
+  metric,
+  limit: `anthropic-ratelimit-${suffix}-limit`,
+  remaining: `anthropic-ratelimit-${suffix}-remaining`,
+  reset: `anthropic-ratelimit-${suffix}-reset`,
+}));
+
+/**
+ * Adds `x-ratelimit-*` as OpenAI's, and the IETF's `RateLimit-Policy` and `RateLimit`
+ * (draft-ietf-httpapi-ratelimit-headers), from the admit's own reply. Only sliding windows are rates; the tightest of the
+ * path is shown, and none where the path has none.
+ */
+export function addLimitHeaders(
+  headers: Record<string, string>,
+  remaining: readonly Remaining[],
+): void {
+  let policies = '';
+  let states = '';
+  for (const names of openAiRates) {
+    const { metric } = names;
     const tightest = tightestRate(remaining, metric);
     if (tightest === undefined) continue;
-    const reset = new Date(nowMs + (tightest.resetMs ?? 0));
-    headers[`anthropic-ratelimit-${suffix}-limit`] = tightest.limit.toString();
-    headers[`anthropic-ratelimit-${suffix}-remaining`] = tightest.remaining.toString();
-    headers[`anthropic-ratelimit-${suffix}-reset`] = `${reset.toISOString().slice(0, 19)}Z`;
+    const resetMs = tightest.resetMs ?? 0;
+    const limit = tightest.limit.toString();
+    const left = tightest.remaining.toString();
+    headers[names.limit] = limit;
+    headers[names.remaining] = left;
+    headers[names.reset] = goDuration(resetMs);
+    const separator = policies === '' ? '' : ', ';
+    const seconds = windowSeconds[tightest.window ?? 'minute'] ?? 60;
+    policies += `${separator}"${metric}";q=${limit};w=${seconds}`;
+    states += `${separator}"${metric}";r=${left};t=${Math.ceil(resetMs / 1_000)}`;
   }
-  return headers;
+  if (policies === '') return;
+  headers['ratelimit-policy'] = policies;
+  headers['ratelimit'] = states;
+}
+
+/** The same for Anthropic's dialect, whose resets are instants. */
+export function addAnthropicLimitHeaders(
+  headers: Record<string, string>,
+  remaining: readonly Remaining[],
+  nowMs: number,
+): void {
+  for (const names of anthropicRates) {
+    const tightest = tightestRate(remaining, names.metric);
+    if (tightest === undefined) continue;
+    const reset = new Date(nowMs + (tightest.resetMs ?? 0));
+    headers[names.limit] = tightest.limit.toString();
+    headers[names.remaining] = tightest.remaining.toString();
+    headers[names.reset] = `${reset.toISOString().slice(0, 19)}Z`;
+  }
 }
 
 function tightestRate(remaining: readonly Remaining[], metric: Metric): Remaining | undefined {

@@ -6,7 +6,7 @@ import type { TokenCounter } from '@weir/tokens';
 import type { Admission, AdmittedCall, PromptSize } from '../admission/admission.js';
 import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
 import { errorBody, errorHeaders, weirPart, type ErrorContext } from '../answers/error-body.js';
-import { anthropicLimitHeaders, limitHeaders } from '../answers/limit-headers.js';
+import { addAnthropicLimitHeaders, addLimitHeaders } from '../answers/limit-headers.js';
 import { limitRefusal } from '../answers/limit-refusal.js';
 import { refusalTexts } from '../answers/refusal-text.js';
 import { authenticate, modelFor, requireAllowedAddress, type Caller } from '../caller/caller.js';
@@ -36,6 +36,7 @@ import type { WaitingRoom } from '../waiting/waiting-room.js';
 import type { AdaptiveLimits } from '../upstream/adaptive-limits.js';
 import { candidateKey } from '../upstream/choose-upstream.js';
 import {
+  Cut,
   failureInBody,
   UpstreamFailure,
   type UpstreamAnswer,
@@ -121,7 +122,8 @@ export class MeteredCalls {
     from: Pick<Incoming, 'requestId' | 'address'>,
   ): void {
     const client = new ClientStream(response, this.parts.config.CLIENT_STALL_MS);
-    const incoming = { route, request, ...from, client, startedMs: performance.now() };
+    const { requestId, address } = from;
+    const incoming = { route, request, requestId, address, client, startedMs: performance.now() };
     const run = this.answer(incoming, response).finally(() => this.running.delete(run));
     this.running.add(run);
   }
@@ -186,7 +188,21 @@ export class MeteredCalls {
     const tags = readTags(request.headers['x-weir-tags']);
     const bytes = await readBody(request, this.parts.config.BODY_LIMIT_BYTES);
     const body = parseJsonObject(bytes);
-    return { ...incoming, caller, bytes, body, asked: route.read(body), tags };
+    const { requestId, address, client, startedMs } = incoming;
+    const asked = route.read(body);
+    return {
+      route,
+      request,
+      requestId,
+      address,
+      client,
+      startedMs,
+      caller,
+      bytes,
+      body,
+      asked,
+      tags,
+    };
   }
 
   /** Makes the call, or repeats the answer that it got before under the same idempotency key. */
@@ -322,7 +338,7 @@ export class MeteredCalls {
         : undefined,
     );
     keeper.track(live);
-    const stop = new AbortController();
+    const stop = new Cut();
     const cut = (): void => stop.abort();
     this.cuts.add(cut);
     if (this.isStopping) cut();
@@ -342,7 +358,7 @@ export class MeteredCalls {
         headers: forwardableHeaders(call.request.headers),
         requestId: call.requestId,
         streamed: call.asked.streamed,
-        signal: stop.signal,
+        cut: stop,
       });
       metrics.upstreamFirstByte(call.route.path, secondsSince(sentMs));
       if (answer.status < 200 || answer.status > 299) {
@@ -358,7 +374,7 @@ export class MeteredCalls {
       const isCut = thrown instanceof UpstreamFailure && thrown.phase === 'body';
       const status = call.client.hasLeft ? 'cancelled' : isCut ? 'partial' : 'error';
       await settler.end(live, { status, report: null });
-      if (stop.signal.aborted) {
+      if (stop.aborted) {
         // Nobody is left to answer, or the process ends.
         if (call.client.hasLeft) return 'answered';
         throw new WeirError('unavailable', 'This gateway is shutting down. Try again.');
@@ -483,10 +499,8 @@ export class MeteredCalls {
       call.client.end(sseEvent(JSON.stringify(body)));
       return;
     }
-    const headers = {
-      ...this.answerHeaders(admitted, answer),
-      'content-type': 'application/json; charset=utf-8',
-    };
+    const headers = this.answerHeaders(admitted, answer);
+    headers['content-type'] = 'application/json; charset=utf-8';
     call.client.answer(200, headers, bytes);
   }
 
@@ -495,14 +509,15 @@ export class MeteredCalls {
     answer: UpstreamAnswer,
   ): Record<string, string> {
     const isAnthropic = candidate.upstream.dialect === 'anthropic';
-    return {
-      ...returnedHeaders(answer.headers),
-      ...limitHeaders(admitted.remaining),
-      ...(isAnthropic ? anthropicLimitHeaders(admitted.remaining, this.parts.clock.now()) : {}),
-      ...(isAnthropic ? { 'request-id': draft.requestId } : {}),
-      ...(plan.forwardedCap === null ? {} : { 'x-weir-output-cap': String(plan.forwardedCap) }),
-      ...(admitted.degraded ? { 'x-weir-degraded': 'true' } : {}),
-    };
+    const headers = returnedHeaders(answer.headers);
+    addLimitHeaders(headers, admitted.remaining);
+    if (isAnthropic) {
+      addAnthropicLimitHeaders(headers, admitted.remaining, this.parts.clock.now());
+      headers['request-id'] = draft.requestId;
+    }
+    if (plan.forwardedCap !== null) headers['x-weir-output-cap'] = String(plan.forwardedCap);
+    if (admitted.degraded) headers['x-weir-degraded'] = 'true';
+    return headers;
   }
 
   private errorContext({ requestId }: Incoming): ErrorContext {

@@ -13,13 +13,21 @@ export function registerMeteredRoutes(
   calls: MeteredCalls,
 ): void {
   void fastify.register((scope, _options, done) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, payload, parsed) => parsed(null, payload));
     for (const route of routes) {
-      scope.post(route.path, (request, reply) => {
-        reply.hijack();
-        calls.serve(route, request.raw, reply.raw, { requestId: request.id, address: request.ip });
-      });
+      scope.post(
+        route.path,
+        {
+          // The last of the hooks before a body would be read. It takes the call over and never hands it on.
+          onRequest: (request, reply, _next) => {
+            reply.hijack();
+            const from = { requestId: request.id, address: request.ip };
+            calls.serve(route, request.raw, reply.raw, from);
+          },
+        },
+        () => {
+          throw new Error('metered calls are taken over before their handler');
+        },
+      );
     }
     done();
   });

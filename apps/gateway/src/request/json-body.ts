@@ -43,32 +43,56 @@ export function requireJsonContent(headers: IncomingMessage['headers']): void {
  * @throws WeirError `body_too_large` when it is longer than `limitBytes`; the rest is then read and dropped, within a
  * bound, because a caller that is still sending would otherwise see a reset connection in place of the answer.
  */
-export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes <= limitBytes) chunks.push(chunk);
-      else if (bytes > limitBytes + discardedBytesMax) break;
-      else chunks.length = 0;
+export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let isWhole = false;
+    const tooLarge = (): void =>
+      reject(
+        new WeirError(
+          'body_too_large',
+          `The request body is larger than ${limitBytes} bytes. Send a smaller prompt, or pass large media by URL.`,
+          { limit_bytes: limitBytes },
+        ),
+      );
+    const brokenOff = (cause?: unknown): void =>
+      reject(
+        new WeirError(
+          'invalid_request',
+          'The request ended before its whole body had arrived.',
+          {},
+          { cause },
+        ),
+      );
+    // A caller who left before this: no event tells of it any more.
+    if (request.destroyed) {
+      brokenOff(request.errored);
+      return;
     }
-  } catch (error) {
-    throw new WeirError(
-      'invalid_request',
-      'The request ended before its whole body had arrived.',
-      {},
-      { cause: error },
-    );
-  }
-  if (bytes > limitBytes) {
-    throw new WeirError(
-      'body_too_large',
-      `The request body is larger than ${limitBytes} bytes. Send a smaller prompt, or pass large media by URL.`,
-      { limit_bytes: limitBytes },
-    );
-  }
-  return Buffer.concat(chunks, bytes);
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= limitBytes) {
+        chunks.push(chunk);
+        return;
+      }
+      chunks.length = 0;
+      if (bytes <= limitBytes + discardedBytesMax) return;
+      tooLarge();
+      request.destroy();
+    });
+    request.once('end', () => {
+      isWhole = true;
+      const [first] = chunks;
+      if (bytes > limitBytes) tooLarge();
+      else
+        resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, bytes));
+    });
+    request.once('error', brokenOff);
+    request.once('close', () => {
+      if (!isWhole) brokenOff();
+    });
+  });
 }
 
 /**

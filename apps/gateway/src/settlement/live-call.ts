@@ -84,8 +84,24 @@ export class LiveCall {
     const known = this.usageOf(report);
     const usage = pricedUsage(known.usage, this.draft.price);
     const cost = costOf(usage, this.draft.price);
+    const { draft } = this;
+    // Field by field: a spread into an object of this size takes many times as long.
     const event = usageEventOf(this.lease.id, {
-      ...this.draft,
+      enterprise: draft.enterprise,
+      departments: draft.departments,
+      user: draft.user,
+      key: draft.key,
+      currency: draft.currency,
+      modelAsked: draft.modelAsked,
+      modelServed: draft.modelServed,
+      provider: draft.provider,
+      route: draft.route,
+      streamed: draft.streamed,
+      requestId: draft.requestId,
+      attempt: draft.attempt,
+      price: draft.price,
+      queueWaitMs: draft.queueWaitMs,
+      tags: draft.tags,
       kind: 'usage',
       adjusts: null,
       usage,

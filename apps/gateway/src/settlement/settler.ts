@@ -100,19 +100,21 @@ export class Settler {
     }
   }
 
-  private async start(lease: Lease, run: () => Promise<SettleResult | void>): Promise<void> {
-    const attempt = (async () => {
-      try {
-        const result = await run();
-        this.unsettled.delete(lease.id);
-        if (result !== undefined) this.metrics.settled(result.outcome);
-        this.onFreed(lease.enterpriseId);
-      } catch (error) {
-        this.retryLater(lease, run, error);
-      }
-    })();
+  private start(lease: Lease, run: () => Promise<SettleResult | void>): Promise<void> {
+    const attempt = this.attempt(lease, run).finally(() => this.running.delete(attempt));
     this.running.add(attempt);
-    await attempt.finally(() => this.running.delete(attempt));
+    return attempt;
+  }
+
+  private async attempt(lease: Lease, run: () => Promise<SettleResult | void>): Promise<void> {
+    try {
+      const result = await run();
+      this.unsettled.delete(lease.id);
+      if (result !== undefined) this.metrics.settled(result.outcome);
+      this.onFreed(lease.enterpriseId);
+    } catch (error) {
+      this.retryLater(lease, run, error);
+    }
   }
 
   private retryLater(lease: Lease, run: () => Promise<SettleResult | void>, error: unknown): void {
@@ -155,12 +157,13 @@ export class Settler {
       this.timer = setTimeout(() => this.retryDue(), retryPauseMs).unref();
   }
 
-  private async within(work: Promise<void>): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const waited = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, answerWaitMs);
+  private within(work: Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(resolve, answerWaitMs);
+      work.then(() => {
+        clearTimeout(timer);
+        resolve();
+      }, reject);
     });
-    await Promise.race([work, waited]);
-    clearTimeout(timer);
   }
 }
