@@ -7,10 +7,9 @@ type Known = {
   readonly scopeId: string;
   readonly scopeIndex: number;
   readonly metric: Remaining['metric'];
-  readonly amount: bigint;
-  readonly remaining: bigint;
+  remaining: bigint;
   /** When the period ends that this is the remainder of; null for `total`. */
-  readonly endsAtMs: number | null;
+  endsAtMs: number | null;
 };
 
 const maxLimits = 100_000;
@@ -22,14 +21,27 @@ export class KnownRemainders {
   note(call: AdmitCall, remaining: readonly Remaining[], nowMs: number): void {
     for (const each of remaining) {
       if (!isCalendarWindow(each.window)) continue;
-      this.limits.set(each.limitId, {
+      const { limitId, scope, metric } = each;
+      const endsAtMs = each.resetMs === null ? null : nowMs + each.resetMs;
+      const scopeIndex = call.path.findIndex(({ id }) => id === scope.id);
+      const known = this.limits.peek(limitId);
+      // Nearly always what is left is all that is new, and this runs for every limit of every call.
+      if (
+        known?.scopeId === scope.id &&
+        known.scopeIndex === scopeIndex &&
+        known.metric === metric
+      ) {
+        known.remaining = each.remaining;
+        known.endsAtMs = endsAtMs;
+        continue;
+      }
+      this.limits.set(limitId, {
         enterpriseId: call.enterpriseId,
-        scopeId: each.scope.id,
-        scopeIndex: call.path.findIndex(({ id }) => id === each.scope.id),
-        metric: each.metric,
-        amount: each.limit,
+        scopeId: scope.id,
+        scopeIndex,
+        metric,
         remaining: each.remaining,
-        endsAtMs: each.resetMs === null ? null : nowMs + each.resetMs,
+        endsAtMs,
       });
     }
   }

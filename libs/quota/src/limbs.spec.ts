@@ -15,10 +15,17 @@ describe('limbs', () => {
     );
   });
 
-  it('agree for counts that are safe integers', () => {
+  it('are exact for counts that are safe integers, also next to a whole number of limbs', () => {
+    const nextToLimbs = fc
+      .tuple(fc.integer({ min: 1, max: 9_007_199 }), fc.integer({ min: -2, max: 2 }))
+      .map(([limbs, beside]) => limbs * 1e9 + beside);
     fc.assert(
-      fc.property(fc.maxSafeNat(), (count) => {
-        expect(limbsOfCount(count)).toEqual(limbsOf(BigInt(count)));
+      fc.property(fc.oneof(fc.maxSafeNat(), nextToLimbs), (count) => {
+        const high = BigInt(count) / 1_000_000_000n;
+        const low = BigInt(count) % 1_000_000_000n;
+        expect(limbsOfCount(count)).toEqual([Number(high), Number(low)]);
+        expect(limbsOf(BigInt(count))).toEqual([Number(high), Number(low)]);
+        expect(fromLimbs(Number(high), Number(low))).toBe(BigInt(count));
       }),
     );
   });

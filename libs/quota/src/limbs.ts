@@ -5,9 +5,15 @@
 const limb = 1_000_000_000;
 const bigLimb = 1_000_000_000n;
 
+const safeMax = BigInt(Number.MAX_SAFE_INTEGER);
+/** With a high limb below this, both together are a safe integer. */
+const safeHighEnd = Math.floor(Number.MAX_SAFE_INTEGER / limb);
+
 export type Limbs = readonly [high: number, low: number];
 
 export function limbsOf(amount: bigint): Limbs {
+  // Nearly all amounts: arithmetic with big integers is many times slower.
+  if (amount >= 0n && amount <= safeMax) return limbsOfCount(Number(amount));
   let high = amount / bigLimb;
   let low = amount % bigLimb;
   if (low < 0n) {
@@ -24,7 +30,8 @@ export function limbsOfCount(count: number): Limbs {
 }
 
 export function fromLimbs(high: number, low: number): bigint {
-  return high === 0 ? BigInt(low) : BigInt(high) * bigLimb + BigInt(low);
+  if (high >= 0 && high < safeHighEnd) return BigInt(high * limb + low);
+  return BigInt(high) * bigLimb + BigInt(low);
 }
 
 /** Numbers as the scripts read them with `struct.unpack('<ddd…')`. */
@@ -38,7 +45,9 @@ export function packDoubles(numbers: readonly number[]): Buffer {
 
 /** Reads the doubles that follow the first `skip` bytes of a reply. */
 export function unpackDoubles(buffer: Buffer, skip: number): number[] {
-  const numbers: number[] = [];
-  for (let at = skip; at + 8 <= buffer.length; at += 8) numbers.push(buffer.readDoubleLE(at));
+  const numbers = new Array<number>(Math.floor(Math.max(0, buffer.length - skip) / 8));
+  for (let index = 0; index < numbers.length; index += 1) {
+    numbers[index] = buffer.readDoubleLE(skip + index * 8);
+  }
   return numbers;
 }

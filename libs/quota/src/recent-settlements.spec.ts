@@ -14,7 +14,7 @@ const entry = (atMs: number, epoch = 'a', shard = 0, seq = atMs) => {
     epoch,
   };
   const actual = actualOf(1, 1);
-  const event = eventOf(caller, lease, actual);
+  const event = Buffer.from(JSON.stringify(eventOf(caller, lease, actual)));
   return { lease, actual, event, descriptor: Buffer.alloc(0), epoch, seq, atMs };
 };
 
@@ -31,6 +31,15 @@ describe('recent settlements', () => {
     const one = entry(1);
     for (let count = 0; count < 120_000; count += 1) recent.add(one);
     expect(recent.size).toBe(50_000);
+  });
+
+  it('keep the bytes of each event, whatever its size and whatever comes after', () => {
+    const recent = new RecentSettlements();
+    const texts = Array.from({ length: 3_000 }, (_, index) => `${index} ${'é水'.repeat(index)}`);
+    const kept = texts.map((text) => recent.bytesOf(text));
+    expect(kept.map(String)).toEqual(texts);
+    const huge = 'x'.repeat(3_000_000);
+    expect(String(recent.bytesOf(huge))).toBe(huge);
   });
 
   it('are taken per shard and only of other epochs, and can be put back in order', () => {

@@ -1,11 +1,11 @@
-import type { UnnumberedUsageEvent } from '@weir/domain';
 import type { Actual, Lease } from './quota-engine.js';
 
 /** A settlement that Redis has confirmed, kept for a while in case Redis loses it. */
 export type RecentSettlement = {
   readonly lease: Lease;
   readonly actual: Actual;
-  readonly event: UnnumberedUsageEvent;
+  /** The usage event as JSON, outside of the heap: what lives for seconds there, the collector copies more than once. */
+  readonly event: Buffer;
   /** The calendar fields to charge, as admit had them. */
   readonly descriptor: Buffer;
   readonly epoch: string;
@@ -16,11 +16,26 @@ export type RecentSettlement = {
 /** Redis' append-only file is written out every second; a failover may lose a little more. */
 const keepMs = 15_000;
 const maxKept = 50_000;
+const slabBytes = 1024 * 1024;
 
 /** The last seconds of settlements, oldest first; bounded in time and number. */
 export class RecentSettlements {
   private entries: RecentSettlement[] = [];
   private first = 0;
+  private slab = Buffer.alloc(0);
+  private slabUsed = 0;
+
+  /** The bytes of an event that may be added, in memory that goes when all of its neighbours are forgotten. */
+  bytesOf(event: string): Buffer {
+    const length = Buffer.byteLength(event);
+    if (this.slab.length - this.slabUsed < length) {
+      this.slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, length));
+      this.slabUsed = 0;
+    }
+    const start = this.slabUsed;
+    this.slabUsed += this.slab.write(event, start);
+    return this.slab.subarray(start, this.slabUsed);
+  }
 
   add(entry: RecentSettlement): void {
     this.entries.push(entry);

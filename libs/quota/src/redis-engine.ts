@@ -1,5 +1,4 @@
 import { newId, noTokens, type UnnumberedUsageEvent, usageEventOf, WeirError } from '@weir/domain';
-import { LRUCache } from 'lru-cache';
 import { type AdmissionPlan, planAdmission } from './admission-plan.js';
 import { calendarField } from './counter-fields.js';
 import { estimatedCharge } from './estimated-charge.js';
@@ -41,7 +40,8 @@ export function createRedisEngine(redis: QuotaRedis): RedisEngine {
 /** {@link QuotaEngine} on Redis, and what the resilient engine needs beside it. */
 export class RedisEngine implements QuotaEngine {
   private readonly plans = new PlanCache();
-  private readonly inFlight = new LRUCache<string, AdmissionPlan>({ max: maxCallsInFlight });
+  /** In the order of their admission. */
+  private readonly inFlight = new Map<string, AdmissionPlan>();
   private readonly recent = new RecentSettlements();
   private readonly unanswered: UnansweredAdmits;
 
@@ -58,8 +58,9 @@ export class RedisEngine implements QuotaEngine {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const { path, timeZone, model } = call;
       const plan = this.plans.get(keys, path, timeZone, model, this.redis.storeNow());
-      const { reply, epoch } = await this.redis
-        .runFenced(
+      let ran;
+      try {
+        ran = await this.redis.runFenced(
           'admit',
           call.shard,
           [leaseKey, keys.leases, ...plan.scopeKeys],
@@ -69,16 +70,15 @@ export class RedisEngine implements QuotaEngine {
             packNewLease(call.leaseMs, call.reserve, plan.descriptor, draft),
             call.leaseId,
           ],
-        )
-        .catch((error: unknown) => {
-          if (mayHaveRun(error))
-            this.unanswered.add({
-              id: call.leaseId,
-              shard: call.shard,
-              enterpriseId: call.enterpriseId,
-            });
-          throw error;
-        });
+        );
+      } catch (error) {
+        if (mayHaveRun(error)) {
+          const { leaseId: id, shard, enterpriseId } = call;
+          this.unanswered.add({ id, shard, enterpriseId });
+        }
+        throw error;
+      }
+      const { reply, epoch } = ran;
       const answer = bytesOf(reply);
       switch (String.fromCharCode(answer[0] ?? 0)) {
         case 'A':
@@ -215,12 +215,13 @@ export class RedisEngine implements QuotaEngine {
     event: UnnumberedUsageEvent,
     descriptor: Buffer,
   ): Promise<SettleResult> {
-    const { state, rest, epoch } = await this.runSettle(lease, actual, event);
+    const bytes = this.recent.bytesOf(JSON.stringify(event));
+    const { state, rest, epoch } = await this.runSettle(lease, actual, bytes);
     this.inFlight.delete(lease.id);
     switch (state) {
       case 'O': {
         const seq = Number(rest.toString('latin1'));
-        this.remember(lease, actual, event, descriptor, epoch, seq);
+        this.remember(lease, actual, bytes, descriptor, epoch, seq);
         return { outcome: 'settled', seq, epoch };
       }
       case 'S':
@@ -232,7 +233,7 @@ export class RedisEngine implements QuotaEngine {
       case 'M': {
         // Of this epoch and unknown: never admitted. Of an earlier one: lost with it, and booked without its lease.
         if (lease.epoch === undefined || lease.epoch === epoch) return { outcome: 'void' };
-        const seq = await this.book(lease, actual, event, descriptor);
+        const seq = await this.bookBytes(lease, actual, bytes, descriptor);
         return seq === null ? { outcome: 'already_settled' } : { outcome: 'settled', ...seq };
       }
       default:
@@ -273,21 +274,14 @@ export class RedisEngine implements QuotaEngine {
   private async runSettle(
     lease: Lease,
     actual: Actual,
-    event: UnnumberedUsageEvent,
+    event: Buffer,
   ): Promise<{ state: string; rest: Buffer; epoch: string }> {
     const keys = this.redis.keys(lease.shard);
     const { reply, epoch } = await this.redis.runFenced(
       'settle',
       lease.shard,
       [keys.lease(lease.id), keys.leases, keys.seq, keys.outbox],
-      [
-        keys.scopePrefix,
-        usedNumbers(actual),
-        JSON.stringify(event),
-        lease.id,
-        String(tombstoneMs),
-        '0',
-      ],
+      [keys.scopePrefix, usedNumbers(actual), event, lease.id, String(tombstoneMs), '0'],
     );
     const answer = bytesOf(reply);
     return { state: String.fromCharCode(answer[0] ?? 0), rest: answer.subarray(1), epoch };
@@ -303,6 +297,15 @@ export class RedisEngine implements QuotaEngine {
     event: UnnumberedUsageEvent,
     descriptor: Buffer | null,
   ): Promise<{ seq: number; epoch: string } | null> {
+    return this.bookBytes(lease, actual, this.recent.bytesOf(JSON.stringify(event)), descriptor);
+  }
+
+  private async bookBytes(
+    lease: Lease,
+    actual: Actual,
+    event: Buffer,
+    descriptor: Buffer | null,
+  ): Promise<{ seq: number; epoch: string } | null> {
     const keys = this.redis.keys(lease.shard);
     const { reply, epoch } = await this.redis.runFenced(
       'book',
@@ -311,7 +314,7 @@ export class RedisEngine implements QuotaEngine {
       [
         keys.scopePrefix,
         usedNumbers(actual),
-        JSON.stringify(event),
+        event,
         lease.id,
         String(tombstoneMs),
         descriptor ?? '',
@@ -320,14 +323,16 @@ export class RedisEngine implements QuotaEngine {
     const answer = bytesOf(reply);
     if (answer[0] !== 0x4f /* O */) return null;
     const seq = Number(answer.toString('latin1', 1));
-    this.remember(lease, actual, event, descriptor ?? monthDescriptor(event), epoch, seq);
+    const charged =
+      descriptor ?? monthDescriptor(JSON.parse(String(event)) as UnnumberedUsageEvent);
+    this.remember(lease, actual, event, charged, epoch, seq);
     return { seq, epoch };
   }
 
   private remember(
     lease: Lease,
     actual: Actual,
-    event: UnnumberedUsageEvent,
+    event: Buffer,
     descriptor: Buffer,
     epoch: string,
     seq: number,
@@ -374,10 +379,11 @@ export class RedisEngine implements QuotaEngine {
       this.remember(lease, actual, event, descriptor, epoch, seq);
     } else if (state === 'X') {
       // The settlement was lost, the lease was not, and the reaper has charged it since.
-      await this.settleLate(lease, actual, event, unpackDoubles(rest, 0));
+      const parsed = JSON.parse(String(event)) as UnnumberedUsageEvent;
+      await this.settleLate(lease, actual, parsed, unpackDoubles(rest, 0));
     } else if (state === 'M') {
       const isCounted = entry.epoch === fence.counted.epoch && entry.seq <= fence.counted.seq;
-      await this.book(lease, actual, event, isCounted ? null : descriptor);
+      await this.bookBytes(lease, actual, event, isCounted ? null : descriptor);
     }
   }
 
@@ -423,6 +429,14 @@ export class RedisEngine implements QuotaEngine {
     return { outcome: 'late', seq: Number(answer.toString('latin1', 1)), epoch };
   }
 
+  private keepPlan(leaseId: string, plan: AdmissionPlan): void {
+    if (this.inFlight.size >= maxCallsInFlight) {
+      const [oldest] = this.inFlight.keys();
+      if (oldest !== undefined) this.inFlight.delete(oldest);
+    }
+    this.inFlight.set(leaseId, plan);
+  }
+
   private admitted(
     call: AdmitCall,
     plan: AdmissionPlan,
@@ -447,7 +461,7 @@ export class RedisEngine implements QuotaEngine {
             call.model,
             reservedAtMs,
           );
-    this.inFlight.set(call.leaseId, own);
+    this.keepPlan(call.leaseId, own);
     return {
       outcome: 'admitted',
       lease: {
