@@ -141,14 +141,16 @@ async function measureTransactions({ pool, postgres, tenants, seed, seconds, log
     `select (select count(*) from usage_event) as events,
        (select sum(requests) from usage_rollup) as quarters,
        (select sum(requests) from usage_rollup_day) as days,
+       (select sum(requests) from usage_rollup_month) as months,
        (select sum(highest_seq) from ledger_progress where watermark_seq = highest_seq) as complete,
        (select sum(pg_total_relation_size(inhrelid)) from pg_inherits
         where inhparent = 'usage_event'::regclass) as bytes,
        (select count(*) from usage_rollup) as rollup_rows,
-       (select pg_total_relation_size('usage_rollup') + pg_total_relation_size('usage_rollup_day')) as rollup_bytes`,
+       pg_total_relation_size('usage_rollup') + pg_total_relation_size('usage_rollup_day')
+         + pg_total_relation_size('usage_rollup_month') as rollup_bytes`,
   );
   const [found] = rows;
-  for (const name of ['events', 'quarters', 'days', 'complete']) {
+  for (const name of ['events', 'quarters', 'days', 'months', 'complete']) {
     if (Number(found[name]) !== booked) throw new Error(`${name}: ${found[name]} of ${booked}`);
   }
   const rate = booked / (ms / 1_000);
@@ -165,7 +167,7 @@ async function measureTransactions({ pool, postgres, tenants, seed, seconds, log
   );
   log(
     `transaction: ${bytes.toFixed(0)} bytes per row with its indexes; ${grouped(Number(found.rollup_rows))} roll-up rows ` +
-      `per quarter (${grouped(Number(found.rollup_bytes) / 1e6)} MB with those per day)`,
+      `per quarter (${grouped(Number(found.rollup_bytes) / 1e6)} MB with those per day and month)`,
   );
   return {
     tx_events_per_s: Math.round(rate),

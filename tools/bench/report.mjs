@@ -86,8 +86,8 @@ async function storeSeries(pool, tenants) {
 /**
  * Makes the roll-ups themselves, in the server: events in such numbers would take hours and answer no other question.
  * A row is a quarter of an hour and a series that was used in it. Rows are spread over thirteen months with the shape of
- * working days (nights and weekends have a fifth), few series have most of them, and the days are summed from the
- * quarters in each enterprise's zone, as the ledger does.
+ * working days (nights and weekends have a fifth), few series have most of them, and days and months are summed from
+ * the quarters in each enterprise's zone, as the ledger does.
  */
 async function makeHistory({ pool, tenants, rows, log }) {
   const begun = performance.now();
@@ -134,17 +134,27 @@ async function makeHistory({ pool, tenants, rows, log }) {
      from usage_rollup r join usage_zone z using (enterprise_id) group by 1, 2, 3`,
   );
   await pool.query(
-    'vacuum analyze usage_rollup, usage_rollup_day, usage_series, usage_path, usage_dimension',
+    `insert into usage_rollup_month
+     select enterprise_id, date_trunc('month', day::timestamp)::date, series_id, sum(requests), sum(retries),
+       sum(estimated), sum(input_tokens), sum(cached_input_tokens), sum(cache_write_tokens), sum(audio_input_tokens),
+       sum(image_input_tokens), sum(output_tokens), sum(reasoning_tokens), sum(audio_output_tokens), sum(cost_pico),
+       sum(cost_nano)
+     from usage_rollup_day group by 1, 2, 3`,
+  );
+  await pool.query(
+    'vacuum analyze usage_rollup, usage_rollup_day, usage_rollup_month, usage_series, usage_path, usage_dimension',
   );
   const found = await pool.query(
     `select (select count(*) from usage_rollup) as quarters, (select count(*) from usage_rollup_day) as days,
+       (select count(*) from usage_rollup_month) as months,
        (select count(*) from usage_series) as series,
        (select sum(requests) from usage_rollup) as requests,
-       pg_total_relation_size('usage_rollup') + pg_total_relation_size('usage_rollup_day') as bytes`,
+       pg_total_relation_size('usage_rollup') + pg_total_relation_size('usage_rollup_day')
+         + pg_total_relation_size('usage_rollup_month') as bytes`,
   );
   const [history] = found.rows;
   log(
-    `history: ${grouped(Number(history.quarters))} rows per quarter of an hour and ${grouped(Number(history.days))} per day ` +
+    `history: ${grouped(Number(history.quarters))} rows per quarter of an hour, ${grouped(Number(history.days))} per day and ${grouped(Number(history.months))} per month ` +
       `of ${grouped(Number(history.series))} series over ${MONTHS} months (${grouped(Number(history.requests))} calls, ` +
       `${grouped(Number(history.bytes) / 1e6)} MB), made in ${((performance.now() - begun) / 1_000).toFixed(0)} s`,
   );
@@ -154,7 +164,7 @@ async function makeHistory({ pool, tenants, rows, log }) {
   return Number(history.requests);
 }
 
-/** The last whole month, in the enterprise's zone: days answer for it. */
+/** The last whole month, in the enterprise's zone. */
 const byDepartment = {
   rangeOf: ({ timeZone }) => {
     const thisMonth = periodAt('month', Date.now(), timeZone);

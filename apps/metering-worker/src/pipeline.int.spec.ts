@@ -316,7 +316,7 @@ describe.skipIf(brokers === null)('the usage topic', () => {
     // As an older copy of the books: the last bookings and the offsets that went with them are gone.
     await harness.database.pool.query(`
       begin;
-      delete from usage_event; delete from usage_rollup; delete from usage_rollup_day;
+      delete from usage_event; delete from usage_rollup; delete from usage_rollup_day; delete from usage_rollup_month;
       delete from ledger_progress; delete from ledger_progress_block;
       update ledger_offset set next_offset = 0;
       commit`);

@@ -2,7 +2,7 @@ import type { PoolClient } from 'pg';
 import { BinaryValues, elementTypes } from './binary-values.js';
 import type { RollupDelta } from './rollup-deltas.js';
 
-/** Held shared by every booking, exclusively while an enterprise's daily roll-ups are cut anew in another zone. */
+/** Held shared by every booking, exclusively while an enterprise's days and months are cut anew in another zone. */
 export const zoneLock = 7_405_323;
 
 const counts = {
@@ -27,6 +27,9 @@ const elementBytesMax = 24;
 /** The columns that roll-up rows sum. */
 export const sumColumns: readonly string[] = [...Object.keys(counts), ...Object.keys(costs)];
 
+/** The first day of the month that a day lies in, in SQL. */
+export const monthOf = (day: string): string => `date_trunc('month', ${day}::timestamp)::date`;
+
 const sumNames = sumColumns.join(', ');
 const parameters = [
   '$1::uuid[]',
@@ -38,27 +41,29 @@ const source = `unnest(${parameters}) as u (enterprise_id, quarter, series_id, $
 const additions = (table: string) =>
   sumColumns.map((name) => `${name} = ${table}.${name} + excluded.${name}`).join(', ');
 
-/** One statement, so that the sums travel and are read once. */
+const totals = sumColumns.map((name) => `sum(${name}) as ${name}`).join(', ');
+const addTo = (table: string, period: string, rows: string) =>
+  `insert into ${table} (enterprise_id, ${period}, series_id, ${sumNames}) ${rows}
+    on conflict (enterprise_id, ${period}, series_id) do update set ${additions(table)}`;
+
+/** One statement, so that the sums travel and are read once. Each table's rows are locked in key order. */
 const addSums = {
   name: 'weir_add_sums',
   text: `with u as materialized (
       select * from ${source}
+    ), local as materialized (
+      select enterprise_id, (quarter at time zone zone)::date as day, series_id, ${totals}
+      from u join usage_zone using (enterprise_id) group by 1, 2, 3
     ), quarters as (
-      insert into usage_rollup (enterprise_id, quarter, series_id, ${sumNames})
-      select enterprise_id, quarter, series_id, ${sumNames} from u
-      order by enterprise_id, quarter, series_id
-      on conflict (enterprise_id, quarter, series_id) do update set ${additions('usage_rollup')}
+      ${addTo('usage_rollup', 'quarter', `select enterprise_id, quarter, series_id, ${sumNames} from u order by 1, 2, 3`)}
+    ), days as (
+      ${addTo('usage_rollup_day', 'day', `select enterprise_id, day, series_id, ${sumNames} from local order by 1, 2, 3`)}
     )
-    insert into usage_rollup_day (enterprise_id, day, series_id, ${sumNames})
-    select u.enterprise_id, (u.quarter at time zone z.zone)::date, u.series_id,
-      ${sumColumns.map((name) => `sum(u.${name})`).join(', ')}
-    from u join usage_zone z using (enterprise_id)
-    group by 1, 2, 3 order by 1, 2, 3
-    on conflict (enterprise_id, day, series_id) do update set ${additions('usage_rollup_day')}`,
+    ${addTo('usage_rollup_month', 'month', `select enterprise_id, ${monthOf('day')}, series_id, ${totals} from local group by 1, 2, 3 order by 1, 2, 3`)}`,
 };
 
 /**
- * Adds what a slice booked to the roll-ups per quarter and per day. The caller holds {@link zoneLock} (shared), and
+ * Adds what a slice booked to the roll-ups per quarter, day and month. The caller holds {@link zoneLock} (shared), and
  * every enterprise has its zone.
  */
 export async function addToRollups(

@@ -97,7 +97,12 @@ async function books(of: TestTenant = tenant) {
     );
     return result.rows[0];
   };
-  return { ...rows[0], quarters: await sums('usage_rollup'), days: await sums('usage_rollup_day') };
+  return {
+    ...rows[0],
+    quarters: await sums('usage_rollup'),
+    days: await sums('usage_rollup_day'),
+    months: await sums('usage_rollup_month'),
+  };
 }
 
 const balanced = (count: number) => {
@@ -105,7 +110,7 @@ const balanced = (count: number) => {
   const pico = (BigInt(count) * 4_500_000_000n).toString();
   const tokens = (count * 1_200).toString();
   const sums = { requests: count, pico, tokens };
-  return { rows: count, ids: count, pico, tokens, quarters: sums, days: sums };
+  return { rows: count, ids: count, pico, tokens, quarters: sums, days: sums, months: sums };
 };
 
 describe('booking', () => {
@@ -360,6 +365,7 @@ describe('money', () => {
     expect(result).toMatchObject({ pico, tokens: tokens.toString() });
     expect(result.quarters).toMatchObject({ pico, tokens: tokens.toString() });
     expect(result.days).toMatchObject({ pico, tokens: tokens.toString() });
+    expect(result.months).toMatchObject({ pico, tokens: tokens.toString() });
   });
 
   it('alarms when the cost does not follow from the tokens and the unit prices, and books what was charged', async () => {

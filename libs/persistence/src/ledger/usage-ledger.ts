@@ -116,6 +116,7 @@ export class UsageLedger {
   private readonly dimensions: UsageDimensions;
   /** Partitions (`topic/partition`) whose last slice brought events that were in the books. */
   private readonly repeating = new Set<string>();
+  private workingOut: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly pool: Pool,
@@ -179,7 +180,7 @@ export class UsageLedger {
 
   /** null: the slice itself holds an event twice. */
   private async bookFresh(slice: Slice, nowMs: number): Promise<SliceResult | null> {
-    const fresh = await this.workOutFresh(slice, nowMs);
+    const fresh = await this.oneByOne(() => this.workOutFresh(slice, nowMs));
     if (fresh === null) return null;
     return this.transact(slice, nowMs, async (client, opened) => {
       await copyRows(client, fresh.rows);
@@ -198,6 +199,13 @@ export class UsageLedger {
     const { firsts, others, rest } = await this.prepare(slice.records, nowMs);
     if (others.length > 0) return null;
     return { rows: encodeRows(firsts), consequences: this.consequencesOf(firsts), rest };
+  }
+
+  /** One slice after the other: several at once would be done no sooner, and all their events live longer. */
+  private oneByOne<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.workingOut.then(work);
+    this.workingOut = done.catch(() => undefined);
+    return done;
   }
 
   /** Only what is new counts: what the database returns as inserted. */

@@ -2,9 +2,9 @@ import { LRUCache } from 'lru-cache';
 import type { Pool } from 'pg';
 import { inTransaction } from '../transaction.js';
 import { plainArray } from './array-literal.js';
-import { sumColumns, zoneLock } from './rollup-tables.js';
+import { monthOf, sumColumns, zoneLock } from './rollup-tables.js';
 
-/** The zone in which each enterprise's daily roll-ups are cut. */
+/** The zone in which each enterprise's days and months are cut. */
 export class UsageZones {
   private readonly known: LRUCache<string, true>;
 
@@ -31,8 +31,8 @@ export class UsageZones {
 }
 
 /**
- * Cuts an enterprise's daily roll-ups anew in another zone, from the roll-ups per quarter. Bookings wait meanwhile.
- * No figure changes: only where the days begin.
+ * Cuts an enterprise's days and months anew in another zone, from the roll-ups per quarter. Bookings wait meanwhile.
+ * No figure changes: only where days and months begin.
  */
 export async function changeUsageZone(
   pool: Pool,
@@ -49,6 +49,7 @@ export async function changeUsageZone(
       [enterpriseId, zone],
     );
     await client.query('delete from usage_rollup_day where enterprise_id = $1', [enterpriseId]);
+    await client.query('delete from usage_rollup_month where enterprise_id = $1', [enterpriseId]);
     await client.query(
       `insert into usage_rollup_day (enterprise_id, day, series_id, ${sumColumns.join(', ')})
        select enterprise_id, (quarter at time zone $2)::date, series_id,
@@ -56,10 +57,17 @@ export async function changeUsageZone(
        from usage_rollup where enterprise_id = $1 group by 1, 2, 3`,
       [enterpriseId, zone],
     );
+    await client.query(
+      `insert into usage_rollup_month (enterprise_id, month, series_id, ${sumColumns.join(', ')})
+       select enterprise_id, ${monthOf('day')}, series_id,
+         ${sumColumns.map((name) => `sum(${name})`).join(', ')}
+       from usage_rollup_day where enterprise_id = $1 group by 1, 2, 3`,
+      [enterpriseId],
+    );
   });
 }
 
-/** Enterprises whose settings name another zone than their daily roll-ups are cut in. */
+/** Enterprises whose settings name another zone than their days are cut in. */
 export async function zonesToChange(pool: Pool): Promise<{ enterpriseId: string; zone: string }[]> {
   const { rows } = await pool.query<{ enterpriseId: string; zone: string }>(
     `select e.id as "enterpriseId", e.time_zone as zone from enterprise e

@@ -11,21 +11,31 @@ export type BookedFigures = {
   readonly costNano: bigint;
 };
 
-/** One scope's month in the books, twice: from the rows and from the roll-ups. They must agree. */
+/** One scope's month in the books: from the rows, and from the roll-ups. They must agree. */
 export type BookedScope = {
   readonly scopeId: string;
   readonly level: ScopeLevel;
   /** As last seen in use. */
   readonly name: string | null;
   readonly ledger: BookedFigures;
+  /** Of quarters, days and months the first that differs from the ledger; where none does, what all of them say. */
   readonly rollup: BookedFigures;
 };
+
+const minus = (a: BookedFigures, b: BookedFigures): BookedFigures => ({
+  requests: a.requests - b.requests,
+  inputTokens: a.inputTokens - b.inputTokens,
+  outputTokens: a.outputTokens - b.outputTokens,
+  costNano: a.costNano - b.costNano,
+});
+const isZero = ({ requests, inputTokens, outputTokens, costNano }: BookedFigures) =>
+  requests === 0n && inputTokens === 0n && outputTokens === 0n && costNano === 0n;
 
 const nothing: BookedFigures = { requests: 0n, inputTokens: 0n, outputTokens: 0n, costNano: 0n };
 
 /**
  * Sums of a month per scope, for comparing with the counters (`engine.peek`, without what is reserved): rows by the
- * period that they were charged to, roll-ups by the month's bounds in the enterprise's zone. One snapshot.
+ * period that they were charged to, roll-ups (of quarters, days and months) by the month's bounds in the enterprise's zone. One snapshot.
  */
 export async function reconcile(
   pool: Pool,
@@ -44,12 +54,16 @@ export async function reconcile(
       const zone = enterprise.rows[0]?.zone ?? 'UTC';
       const month = monthById(periodId, zone);
       const rows = await scopeSumsFromRows(client, enterpriseId, periodId);
-      const rollups = await scopeSumsFromRollups(client, {
+      const range = {
         enterpriseId,
         timeZone: zone,
         fromMs: month.startsAt,
         toMs: month.endsAt,
-      });
+      };
+      const rollups: (readonly ScopeSums[])[] = [];
+      for (const finest of ['hour', 'day', 'month'] as const) {
+        rollups.push(await scopeSumsFromRollups(client, range, finest));
+      }
       const dimensions = await client.query<{ kind: ScopeLevel; id: string; name: string }>(
         `select kind, id, name from usage_dimension where enterprise_id = $1 and kind in ('department', 'user', 'key')`,
         [enterpriseId],
@@ -60,14 +74,20 @@ export async function reconcile(
       known.set(enterpriseId, { level: 'enterprise', name: enterprise.rows[0]?.name ?? null });
       const ofAll = (sums: readonly ScopeSums[]) =>
         new Map(sums.filter(({ model }) => model === null).map((sum) => [sum.scopeId, sum]));
-      const [ledger, rollup] = [ofAll(rows), ofAll(rollups)];
-      return [...new Set([...ledger.keys(), ...rollup.keys()])].map((scopeId) => ({
-        scopeId,
-        level: known.get(scopeId)?.level ?? 'department',
-        name: known.get(scopeId)?.name ?? null,
-        ledger: ledger.get(scopeId) ?? nothing,
-        rollup: rollup.get(scopeId) ?? nothing,
-      }));
+      const ledger = ofAll(rows);
+      const sums = rollups.map(ofAll);
+      const scopeIds = new Set([ledger, ...sums].flatMap((each) => [...each.keys()]));
+      return [...scopeIds].map((scopeId) => {
+        const figures = ledger.get(scopeId) ?? nothing;
+        const said = sums.map((each) => each.get(scopeId) ?? nothing);
+        return {
+          scopeId,
+          level: known.get(scopeId)?.level ?? 'department',
+          name: known.get(scopeId)?.name ?? null,
+          ledger: figures,
+          rollup: said.find((each) => !isZero(minus(each, figures))) ?? figures,
+        };
+      });
     },
     'begin isolation level repeatable read read only',
   );
@@ -86,13 +106,6 @@ export function findDrift(
   booked: readonly BookedScope[],
   counters: ReadonlyMap<string, BookedFigures>,
 ): Drift[] {
-  const minus = (a: BookedFigures, b: BookedFigures): BookedFigures => ({
-    requests: a.requests - b.requests,
-    inputTokens: a.inputTokens - b.inputTokens,
-    outputTokens: a.outputTokens - b.outputTokens,
-    costNano: a.costNano - b.costNano,
-  });
-  const isZero = (figures: BookedFigures) => Object.values(figures).every((value) => value === 0n);
   const seen = new Map(booked.map((scope) => [scope.scopeId, scope]));
   const drifts: Drift[] = [];
   for (const scopeId of new Set([...seen.keys(), ...counters.keys()])) {

@@ -10,9 +10,12 @@ export type UsageRange = {
   readonly toMs: number | null;
 };
 
+/** The shortest period that an answer tells apart. */
+export type FinestPeriod = 'hour' | 'day' | 'month';
+
 /** The roll-up that answers for a range with the fewest rows. `$1` is the enterprise, `$2` and `$3` the bounds. */
 export type RollupSource = {
-  readonly table: 'usage_rollup' | 'usage_rollup_day';
+  readonly table: 'usage_rollup' | 'usage_rollup_day' | 'usage_rollup_month';
   /** The where clause over the table `r`. */
   readonly where: string;
   readonly values: readonly [string, string | null, string | null];
@@ -21,31 +24,28 @@ export type RollupSource = {
 export const rollupSums = sumColumns.map((name) => `sum(r.${name}) as ${name}`).join(', ');
 
 /**
- * Daily roll-ups where the range begins and ends at midnight of the zone that they are cut in, else quarters.
- * Both hold the same figures.
+ * Months or days where the range begins and ends with one, in the zone that they are cut in, else quarters. All hold the
+ * same figures.
  */
 export async function rollupSourceFor(
   pool: Pool | PoolClient,
   range: UsageRange,
-  needsHours = false,
+  finest: FinestPeriod = 'month',
 ): Promise<RollupSource> {
   const { rows } = await pool.query<{ zone: string }>(
     'select zone from usage_zone where enterprise_id = $1',
     [range.enterpriseId],
   );
   const isCutInZone = rows[0]?.zone === range.timeZone;
-  if (
-    !needsHours &&
-    isCutInZone &&
-    isMidnight(range.fromMs, range) &&
-    isMidnight(range.toMs, range)
-  ) {
-    return {
-      table: 'usage_rollup_day',
-      where: `r.enterprise_id = $1 and ($2::date is null or r.day >= $2::date) and ($3::date is null or r.day < $3::date)`,
-      values: [range.enterpriseId, localDay(range.fromMs, range), localDay(range.toMs, range)],
-    };
-  }
+  const beginsAndEndsWith = (unit: 'day' | 'month') =>
+    isCutInZone && isStartOf(unit, range.fromMs, range) && isStartOf(unit, range.toMs, range);
+  const local = (table: RollupSource['table'], column: string): RollupSource => ({
+    table,
+    where: `r.enterprise_id = $1 and ($2::date is null or r.${column} >= $2::date) and ($3::date is null or r.${column} < $3::date)`,
+    values: [range.enterpriseId, localDay(range.fromMs, range), localDay(range.toMs, range)],
+  });
+  if (finest === 'month' && beginsAndEndsWith('month')) return local('usage_rollup_month', 'month');
+  if (finest !== 'hour' && beginsAndEndsWith('day')) return local('usage_rollup_day', 'day');
   return {
     table: 'usage_rollup',
     where: `r.enterprise_id = $1 and ($2::timestamptz is null or r.quarter >= $2::timestamptz)
@@ -54,11 +54,11 @@ export async function rollupSourceFor(
   };
 }
 
-function isMidnight(atMs: number | null, { timeZone }: UsageRange): boolean {
+function isStartOf(unit: 'day' | 'month', atMs: number | null, { timeZone }: UsageRange): boolean {
   if (atMs === null) return true;
   const local = DateTime.fromMillis(atMs, { zone: timeZone });
   // Where the clocks go forward at midnight, a day begins at one o'clock.
-  return local.toMillis() === local.startOf('day').toMillis();
+  return local.toMillis() === local.startOf(unit).toMillis();
 }
 
 function localDay(atMs: number | null, { timeZone }: UsageRange): string | null {

@@ -1,6 +1,11 @@
 import { type CalendarWindow, calendarWindows, periodAt, shardOf } from '@weir/domain';
 import type { Pool, PoolClient } from 'pg';
-import { rollupSourceFor, rollupSums, type UsageRange } from './rollup-source.js';
+import {
+  type FinestPeriod,
+  rollupSourceFor,
+  rollupSums,
+  type UsageRange,
+} from './rollup-source.js';
 
 /** Sums of one scope: what the counters count. */
 export type ScopeSums = {
@@ -56,12 +61,13 @@ function sumsOf(rows: readonly Row[]): ScopeSums[] {
   }));
 }
 
-/** Sums per scope and model over a range, from the roll-ups. */
+/** Sums per scope and model over a range, from the roll-ups: the longest periods that answer, or shorter ones on demand. */
 export async function scopeSumsFromRollups(
   pool: Pool | PoolClient,
   range: UsageRange,
+  finest: FinestPeriod = 'month',
 ): Promise<ScopeSums[]> {
-  const source = await rollupSourceFor(pool, range);
+  const source = await rollupSourceFor(pool, range, finest);
   const { rows } = await pool.query<Row>(
     `with base as (
        select r.series_id, ${rollupSums} from ${source.table} r where ${source.where} group by 1

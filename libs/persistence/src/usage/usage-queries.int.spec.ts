@@ -216,6 +216,20 @@ describe('every breakdown', () => {
       );
       expect(totals.requests).toBe(3n);
       expect(rows.map(({ period }) => period)).toEqual(['2026-11-01', '2026-11-15', '2026-11-30']);
+      const months = await usageSummary(
+        database.pool,
+        query({
+          timeZone,
+          from: new Date(periodAt('month', month.startsAt - 1, timeZone).startsAt),
+          to: new Date(periodAt('month', month.endsAt ?? 0, timeZone).endsAt ?? 0),
+          granularity: 'month',
+        }),
+      );
+      expect(months.rows.map(({ period, figures }) => [period, figures.requests])).toEqual([
+        ['2026-10', 1n],
+        ['2026-11', 3n],
+        ['2026-12', 1n],
+      ]);
     },
   );
 
@@ -406,22 +420,25 @@ describe('reconciliation', () => {
     expect(await isAlarmed()).toBe(false);
   });
 
-  it('finds a roll-up that differs from the rows', async () => {
-    const { inSales } = company();
-    await book([next(inSales, nowMs)]);
-    await database.pool.query(
-      'update usage_rollup_day set requests = requests + 1 where enterprise_id = $1',
-      [enterprise.id],
-    );
-    const booked = await reconcile(database.pool, enterprise.id, '2026-11');
-    const counters = new Map(booked.map(({ scopeId, ledger: figures }) => [scopeId, figures]));
-    expect(findDrift(booked, counters).map(({ rollup }) => rollup.requests)).toEqual([
-      1n,
-      1n,
-      1n,
-      1n,
-    ]);
-  });
+  it.each(['usage_rollup', 'usage_rollup_day', 'usage_rollup_month'])(
+    'finds a %s that differs from the rows',
+    async (table) => {
+      const { inSales } = company();
+      await book([next(inSales, nowMs)]);
+      await database.pool.query(
+        `update ${table} set requests = requests + 1 where enterprise_id = $1`,
+        [enterprise.id],
+      );
+      const booked = await reconcile(database.pool, enterprise.id, '2026-11');
+      const counters = new Map(booked.map(({ scopeId, ledger: figures }) => [scopeId, figures]));
+      expect(findDrift(booked, counters).map(({ rollup }) => rollup.requests)).toEqual([
+        1n,
+        1n,
+        1n,
+        1n,
+      ]);
+    },
+  );
 });
 
 describe('the metering status', () => {

@@ -1,6 +1,11 @@
 import type { Pool } from 'pg';
 import { inTransaction } from '../transaction.js';
-import { rollupSourceFor, rollupSums, type UsageRange } from './rollup-source.js';
+import {
+  type RollupSource,
+  rollupSourceFor,
+  rollupSums,
+  type UsageRange,
+} from './rollup-source.js';
 import {
   type FigureRow,
   figuresOf,
@@ -87,7 +92,11 @@ export async function usageSummary(pool: Pool, query: UsageSummaryQuery): Promis
   return inTransaction(
     pool,
     async (client) => {
-      const source = await rollupSourceFor(client, range, query.granularity === 'hour');
+      const source = await rollupSourceFor(
+        client,
+        range,
+        query.granularity === 'none' ? 'month' : query.granularity,
+      );
       const values: unknown[] = [...source.values];
       const bind = (value: unknown): string => `$${values.push(value)}`;
       const start = periodStart(query, source.table, bind);
@@ -153,13 +162,17 @@ export async function usageSummary(pool: Pool, query: UsageSummaryQuery): Promis
 /** The beginning of the row's period, local to the zone; null without granularity. */
 function periodStart(
   { granularity, timeZone }: UsageSummaryQuery,
-  table: string,
+  table: RollupSource['table'],
   bind: (value: unknown) => string,
 ): string {
   if (granularity === 'none') return 'null::timestamp';
-  const local =
-    table === 'usage_rollup_day' ? 'r.day::timestamp' : `r.quarter at time zone ${bind(timeZone)}`;
-  return `date_trunc('${granularity}', ${local})`;
+  return `date_trunc('${granularity}', ${localStart()})`;
+
+  function localStart(): string {
+    if (table === 'usage_rollup_month') return 'r.month::timestamp';
+    if (table === 'usage_rollup_day') return 'r.day::timestamp';
+    return `r.quarter at time zone ${bind(timeZone)}`;
+  }
 }
 
 function filterClause(filters: UsageFilters, bind: (value: unknown) => string): string {
