@@ -504,6 +504,31 @@ describe.each(servers)('admission on $name', ({ variable, cluster }) => {
     },
   );
 
+  it('counts more in one sub-bucket than 32 bits hold, exactly, and gives it back to where it was', async () => {
+    const caller = tenant({
+      3: [limit({ metric: 'tokens', window: 'minute', amount: 10n ** 15n })],
+    });
+    const counted = async () => (await peek(engine, caller))[3]?.limits[0]?.used;
+    const many = 6_000_000_001;
+    await bed.setNow(noon);
+    const { lease } = await admitted(engine, callOf(caller, { input: many, output: 0 }));
+    await bed.setNow(noon + 5_000);
+    await admitted(engine, callOf(caller, { input: 7, output: 0 }));
+    await bed.setNow(noon + 15_000);
+    const { remaining } = await admitted(engine, callOf(caller, { input: 5, output: 0 }));
+    expect(remaining[0]?.remaining).toBe(10n ** 15n - BigInt(many) - 12n);
+    expect(await counted()).toBe(BigInt(many) + 12n);
+    await settle(caller, lease, 4_294_967_296, 0);
+    expect(await counted()).toBe(4_294_967_308n);
+    // 13 sub-buckets later each has left in its turn.
+    await bed.setNow(noon + 65_000);
+    await admitted(engine, callOf(caller, { input: 1, output: 0 }));
+    expect(await counted()).toBe(13n);
+    await bed.setNow(noon + 70_000);
+    expect(await counted()).toBe(6n);
+    await bed.setNow(noon);
+  });
+
   it('charges what goes beyond the reservation to the current sub-bucket', async () => {
     const caller = tenant({ 3: [limit({ metric: 'tokens', window: 'minute', amount: 100 })] });
     const { lease } = await admitted(engine, callOf(caller));

@@ -116,16 +116,25 @@ export function readSlidingSum(value: Buffer | null, window: SlidingWindow, nowM
   const { widthMs, parts } = slidingShapes[window];
   const oldest = Math.floor(nowMs / widthMs) - parts;
   let sum = 0;
-  for (const [bucket, count] of readRing(value).counts) if (bucket >= oldest) sum += count;
+  for (const [bucket, count] of readRing(value, window).counts) if (bucket >= oldest) sum += count;
   return sum;
 }
 
 /** A sliding window as it is stored: its total, and the count of each sub-bucket by number, newest first. */
-export function readRing(value: Buffer): {
+export function readRing(
+  value: Buffer,
+  window: SlidingWindow,
+): {
   readonly total: number;
   readonly counts: readonly (readonly [bucket: number, count: number])[];
 } {
-  const [total = 0, newest = 0, last = 0, , ...older] = unpackDoubles(value, 0);
+  const [total = 0, newest = 0, last = 0] = unpackDoubles(value, 0);
+  const { parts } = slidingShapes[window];
+  const bytes = (value.length - 32) / parts;
+  const older = Array.from({ length: parts }, (_, place) => {
+    const at = 32 + place * bytes;
+    return bytes === 4 ? value.readUInt32LE(at) : value.readDoubleLE(at);
+  });
   return {
     total,
     counts: [newest, ...older].map((count, place) => [last - place, count] as const),

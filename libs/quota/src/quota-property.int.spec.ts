@@ -50,14 +50,14 @@ const mutations: readonly {
   {
     fault: 'one level is not charged',
     script: 'admit',
-    from: "redis.call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope]))",
-    to: "if scope > 1 then redis.call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope])) end",
+    from: "call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope]))",
+    to: "if scope > 1 then call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope])) end",
   },
   {
     fault: 'a level is written before the next one is checked',
     script: 'admit',
     from: '  ends[scope] = written\n',
-    to: "  ends[scope] = written\n  redis.call('HSET', KEYS[3 + scope], unpack(writes, before + 1, written))\n",
+    to: "  ends[scope] = written\n  call('HSET', KEYS[3 + scope], unpack(writes, before + 1, written))\n",
   },
   {
     fault: 'a refund goes to the current sub-bucket',
@@ -68,8 +68,8 @@ const mutations: readonly {
   {
     fault: 'a lease is settled twice',
     script: 'settle',
-    from: "redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])",
-    to: "redis.call('GET', KEYS[2])",
+    from: "call('SET', KEYS[2], 'S', 'PX', ARGV[6])",
+    to: "call('GET', KEYS[2])",
   },
   {
     fault: 'an admission is charged each time it is asked for',
@@ -80,8 +80,8 @@ const mutations: readonly {
   {
     fault: 'a void leaves no tombstone',
     script: 'void',
-    from: "redis.call('SET', KEYS[2], 'V', 'PX', ARGV[4])",
-    to: "redis.call('DEL', KEYS[2])",
+    from: "call('SET', KEYS[2], 'V', 'PX', ARGV[4])",
+    to: "call('DEL', KEYS[2])",
   },
   {
     fault: 'a sub-bucket leaves the window too early',

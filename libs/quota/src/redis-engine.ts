@@ -445,11 +445,18 @@ export class RedisEngine implements QuotaEngine {
   ): AdmitResult {
     const [nowMs = 0, reservedAtMs = 0, expiresAtMs = 0, passedCount = 0] = numbers;
     const remaining: Remaining[] = [];
-    plan.checks.forEach((check, index) => {
-      if (check.limit.mode !== 'hard') return;
-      const at = 4 + index * 2;
-      remaining.push(remainingOf(check, fromLimbs(numbers[at] ?? 0, numbers[at + 1] ?? 0), nowMs));
-    });
+    let at = 4;
+    for (const check of plan.checks) {
+      let taken: bigint;
+      if (check.kind === 'calendar') {
+        taken = fromLimbs(numbers[at] ?? 0, numbers[at + 1] ?? 0);
+        at += 2;
+      } else {
+        taken = BigInt(numbers[at] ?? 0);
+        at += 1;
+      }
+      if (check.limit.mode === 'hard') remaining.push(remainingOf(check, taken, nowMs));
+    }
     // Asked again after a period has turned: the lease stays in the periods of its reservation.
     const own =
       plan.validFromMs <= reservedAtMs && reservedAtMs < plan.validUntilMs
@@ -477,17 +484,7 @@ export class RedisEngine implements QuotaEngine {
       warnings:
         passedCount === 0
           ? []
-          : narrowestFirst(
-              plan,
-              readPassed(
-                plan,
-                call.reserve,
-                numbers,
-                4 + plan.checks.length * 2,
-                passedCount,
-                nowMs,
-              ),
-            ),
+          : narrowestFirst(plan, readPassed(plan, call.reserve, numbers, at, passedCount, nowMs)),
       degraded: false,
     };
   }

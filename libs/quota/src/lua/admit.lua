@@ -17,10 +17,12 @@
 --            S + version               the caller's policy is out of date
 --            G + state                 the lease has ended before (voided, settled, expired)
 --            A | D | R + doubles       admitted, admitted before, refused: now, reserved at, expires at, number of limits
---                                      passed; for A and D per check what is taken now (limbs); then per limit passed:
+--                                      passed; for A and D per check what is taken now (a calendar's in
+--                                      limbs); then per limit passed:
 --                                      check, settled + reserved with this call, its reserved part (limbs), wait in ms
 --                                      (-1: not known here)
 -- Effects    when admitted: scope hashes, lease record, leases. Otherwise none: every level is read before any is written.
+-- @include builtins
 -- @include clock
 -- @include limbs
 -- @include calendar
@@ -30,23 +32,23 @@
 -- @include plan
 -- @include prune
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
+local known = call('MGET', KEYS[1], KEYS[2])
 if known[1] ~= ARGV[1] then
   return 'E' .. (known[1] or '')
 end
 local earlier = known[2]
-if earlier and string.sub(earlier, 1, 1) ~= 'R' then
-  return 'G' .. string.sub(earlier, 1, 1)
+if earlier and sub(earlier, 1, 1) ~= 'R' then
+  return 'G' .. sub(earlier, 1, 1)
 end
 local now = now_ms()
 local numbers = ARGV[3]
-local valid_from, valid_until, scopes, at = struct.unpack(plan_format, numbers)
+local valid_from, valid_until, scopes, at = read(plan_format, numbers)
 if now < valid_from or now >= valid_until then
-  return 'P' .. struct.pack('<d', now)
+  return 'P' .. pack('<d', now)
 end
 
 local _, _, _, _, _, _, _, lease_ms, window_in, window_out, _, _, _, in_high, in_low, out_high, out_low, cost_high, cost_low =
-  struct.unpack(lease_format, ARGV[5], 2)
+  read(lease_format, ARGV[5], 2)
 local one = 1
 if earlier then
   -- Asked again: look at the same limits, take nothing.
@@ -76,19 +78,19 @@ local check_number = 0
 local name = 0
 for scope = 1, scopes do
   local slots, calendars, rings, checks
-  slots, calendars, rings, checks, at = struct.unpack(plan_scope_format, numbers, at)
+  slots, calendars, rings, checks, at = read(plan_scope_format, numbers, at)
   local first = name
   name = name + slots + calendars + rings
   local values
   if scope == 1 then
     name = name + 1
-    values = redis.call('HMGET', KEYS[4], unpack(names, 1, name))
+    values = call('HMGET', KEYS[4], unpack(names, 1, name))
     local version = values[name] or '0'
     if version ~= ARGV[4] then
       return 'S' .. version
     end
   else
-    values = redis.call('HMGET', KEYS[3 + scope], unpack(names, first + 1, name))
+    values = call('HMGET', KEYS[3 + scope], unpack(names, first + 1, name))
   end
   local before = written
   local field = 0
@@ -111,7 +113,7 @@ for scope = 1, scopes do
   for _ = 1, rings do
     field = field + 1
     local metric, width, n
-    metric, width, n, at = struct.unpack(plan_ring_format, numbers, at)
+    metric, width, n, at = read(plan_ring_format, numbers, at)
     writes[written + 1] = names[first + field]
     writes[written + 2], sums[field], births[field] = ring_add(values[field], width, n, now, window_ask[metric])
     written = written + 2
@@ -121,7 +123,7 @@ for scope = 1, scopes do
   for _ = 1, checks do
     check_number = check_number + 1
     local kind, number, metric, limit_high, limit_low, hard, width, n
-    kind, number, metric, limit_high, limit_low, hard, width, n, at = struct.unpack(plan_check_format, numbers, at)
+    kind, number, metric, limit_high, limit_low, hard, width, n, at = read(plan_check_format, numbers, at)
     local high, low, wait, over = 0, 0, -1, false
     if kind == 2 then
       high, low = calendar_taken(writes[before + number * 2], metric)
@@ -161,36 +163,41 @@ for scope = 1, scopes do
       passed_length = passed_length + 6
       refused = refused or hard == 1
     end
-    taken[taken_length + 1], taken[taken_length + 2] = high, low
-    taken_length = taken_length + 2
+    if kind == 2 then
+      taken[taken_length + 1], taken[taken_length + 2] = high, low
+      taken_length = taken_length + 2
+    else
+      taken_length = taken_length + 1
+      taken[taken_length] = low
+    end
   end
 end
 
 local warnings = ''
 if passed_length > 0 then
-  warnings = struct.pack('<' .. string.rep('d', passed_length), unpack(passed))
+  warnings = pack('<' .. string.rep('d', passed_length), unpack(passed))
 end
 if refused then
-  return 'R' .. struct.pack('<dddd', now, 0, 0, passed_length / 6) .. warnings
+  return 'R' .. pack('<dddd', now, 0, 0, passed_length / 6) .. warnings
 end
 local taken_format = '<c1dddd' .. string.rep('d', taken_length) .. 'c0'
 if earlier then
   local lease = lease_open(earlier)
   taken[taken_length + 1] = ''
-  return struct.pack(taken_format, 'D', now, lease[1], lease[2], 0, unpack(taken))
+  return pack(taken_format, 'D', now, lease[1], lease[2], 0, unpack(taken))
 end
 
 local from = 1
 for scope = 1, scopes do
-  redis.call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope]))
+  call('HSET', KEYS[3 + scope], unpack(writes, from, ends[scope]))
   from = ends[scope] + 1
 end
 for i = 1, #fresh do
   prune(fresh[i], names[name + 1], names[name + 2], names[name + 3])
 end
 local expires_at = now + lease_ms
-redis.call('SET', KEYS[2], ARGV[5])
-redis.call('SETRANGE', KEYS[2], '1', struct.pack('<dd', now, expires_at))
-redis.call('ZADD', KEYS[3], expires_at, ARGV[6])
+call('SET', KEYS[2], ARGV[5])
+call('SETRANGE', KEYS[2], '1', pack('<dd', now, expires_at))
+call('ZADD', KEYS[3], expires_at, ARGV[6])
 taken[taken_length + 1] = warnings
-return struct.pack(taken_format, 'A', now, now, expires_at, passed_length / 6, unpack(taken))
+return pack(taken_format, 'A', now, now, expires_at, passed_length / 6, unpack(taken))

@@ -15,14 +15,15 @@
 -- Returns    E + epoch | D + record before (done earlier) | C (events came, or the counter is another) | R (open leases)
 --            | N (would be negative) | O + record before
 -- Effects    scope hash.
+-- @include builtins
 -- @include limbs
 -- @include calendar
 
-local known = redis.call('MGET', KEYS[1], KEYS[2])
+local known = call('MGET', KEYS[1], KEYS[2])
 if known[1] ~= ARGV[1] then
   return 'E' .. (known[1] or '')
 end
-local values = redis.call('HMGET', KEYS[3], ARGV[3], ARGV[4])
+local values = call('HMGET', KEYS[3], ARGV[3], ARGV[4])
 if values[2] then
   return 'D' .. values[2]
 end
@@ -36,14 +37,14 @@ for at = 1, 7 do
   end
 end
 -- Two repairs of the same difference: the second finds another counter than it was computed from.
-local expected = { struct.unpack('<ddddddd', ARGV[6]) }
+local expected = { read('<ddddddd', ARGV[6]) }
 for at = 1, 7 do
   if c[7 + at] ~= expected[at] then
     return 'C'
   end
 end
 local before = calendar_pack(c)
-local change = { struct.unpack('<ddddddd', ARGV[5]) }
+local change = { read('<ddddddd', ARGV[5]) }
 c[8] = c[8] + change[1]
 if c[8] < 0 then
   return 'N'
@@ -54,5 +55,5 @@ for at = 9, 13, 2 do
     return 'N'
   end
 end
-redis.call('HSET', KEYS[3], ARGV[3], calendar_pack(c), ARGV[4], before)
+call('HSET', KEYS[3], ARGV[3], calendar_pack(c), ARGV[4], before)
 return 'O' .. before

@@ -16,6 +16,7 @@
 --            A + expires at            granted
 --            R + doubles               refused: now, number of limits passed, per such as in admit.lua
 -- Effects    scope hashes, lease record, leases. When refused only what was observed is noted.
+-- @include builtins
 -- @include clock
 -- @include limbs
 -- @include calendar
@@ -23,12 +24,12 @@
 -- @include lease
 -- @include plan
 
-local epoch = redis.call('GET', KEYS[1])
+local epoch = call('GET', KEYS[1])
 if epoch ~= ARGV[1] then
   return 'E' .. (epoch or '')
 end
 local record = lease_read(KEYS[2])
-local state = string.sub(record, 1, 1)
+local state = sub(record, 1, 1)
 if state == '' then
   return 'M'
 elseif state ~= 'R' then
@@ -37,7 +38,7 @@ end
 local now = now_ms()
 local names, numbers = cmsgpack.unpack(ARGV[2]), ARGV[3]
 local out_high, out_low, cost_high, cost_low, seen_in, seen_out, seen_cost_high, seen_cost_low =
-  struct.unpack('<dddddddd', ARGV[4])
+  read('<dddddddd', ARGV[4])
 local output = out_high * limb + out_low
 local lease = lease_open(record)
 local expires_at = math.max(lease[2], now + lease[8])
@@ -50,13 +51,13 @@ local passed, passed_length = {}, 0
 local refused = false
 local check_number = 0
 local name = 0
-local _, _, scopes, at = struct.unpack(plan_format, numbers)
+local _, _, scopes, at = read(plan_format, numbers)
 for scope = 1, scopes do
   local slots, calendars, rings, checks
-  slots, calendars, rings, checks, at = struct.unpack(plan_scope_format, numbers, at)
+  slots, calendars, rings, checks, at = read(plan_scope_format, numbers, at)
   local first = name
   name = name + slots + calendars + rings
-  local values = redis.call('HMGET', KEYS[3 + scope], unpack(names, first + 1, name))
+  local values = call('HMGET', KEYS[3 + scope], unpack(names, first + 1, name))
   if scope == 1 then
     -- The policy version's.
     name = name + 1
@@ -76,7 +77,7 @@ for scope = 1, scopes do
   for ring = 1, rings do
     local field = slots + calendars + ring
     local metric, width, n
-    metric, width, n, at = struct.unpack(plan_ring_format, numbers, at)
+    metric, width, n, at = read(plan_ring_format, numbers, at)
     if grows[metric] and values[field] then
       set[length + 1], set[length + 2] = names[first + field], ring_add(values[field], width, n, now, output)
       length = length + 2
@@ -86,7 +87,7 @@ for scope = 1, scopes do
   for _ = 1, checks do
     check_number = check_number + 1
     local kind, number, metric, limit_high, limit_low, hard, _
-    kind, number, metric, limit_high, limit_low, hard, _, _, at = struct.unpack(plan_check_format, numbers, at)
+    kind, number, metric, limit_high, limit_low, hard, _, _, at = read(plan_check_format, numbers, at)
     if kind == 2 and hard == 1 and asks[metric] then
       local high, low = calendar_taken(records[number], metric)
       if exceeds(high, low, limit_high, limit_low) then
@@ -103,19 +104,19 @@ end
 
 local observed = { 1, seen_in, seen_out, seen_cost_high, seen_cost_low }
 if refused then
-  redis.call('SETRANGE', KEYS[2], lease_observed_at,
-    struct.pack(lease_observed_format, lease[2], unpack(observed)))
-  return 'R' .. struct.pack('<' .. string.rep('d', 2 + passed_length), now, passed_length / 6, unpack(passed))
+  call('SETRANGE', KEYS[2], lease_observed_at,
+    pack(lease_observed_format, lease[2], unpack(observed)))
+  return 'R' .. pack('<' .. string.rep('d', 2 + passed_length), now, passed_length / 6, unpack(passed))
 end
 for scope = 1, scopes do
   if #writes[scope] > 0 then
-    redis.call('HSET', KEYS[3 + scope], unpack(writes[scope]))
+    call('HSET', KEYS[3 + scope], unpack(writes[scope]))
   end
 end
 lease[2], lease[3], lease[4], lease[5], lease[6], lease[7] = expires_at, unpack(observed)
 lease[11], lease[12], lease[13] = lease[11] + output, now, output
 lease[16], lease[17] = add(lease[16], lease[17], out_high, out_low)
 lease[18], lease[19] = add(lease[18], lease[19], cost_high, cost_low)
-redis.call('SETRANGE', KEYS[2], '1', struct.pack(lease_format, unpack(lease, 1, 20)))
-redis.call('ZADD', KEYS[3], 'XX', expires_at, ARGV[5])
-return 'A' .. struct.pack('<d', expires_at)
+call('SETRANGE', KEYS[2], '1', pack(lease_format, unpack(lease, 1, 20)))
+call('ZADD', KEYS[3], 'XX', expires_at, ARGV[5])
+return 'A' .. pack('<d', expires_at)

@@ -10,10 +10,11 @@
 --
 -- Returns    E + epoch | A + one character per lease, 1 when it is alive, else 0
 -- Effects    lease records, leases.
+-- @include builtins
 -- @include clock
 -- @include lease
 
-local epoch = redis.call('GET', KEYS[1])
+local epoch = call('GET', KEYS[1])
 if epoch ~= ARGV[1] then
   return 'E' .. (epoch or '')
 end
@@ -21,17 +22,17 @@ local now = now_ms()
 local alive = {}
 for i = 3, #KEYS do
   local number = i - 2
-  if redis.call('GETRANGE', KEYS[i], '0', '0') == 'R' then
+  if call('GETRANGE', KEYS[i], '0', '0') == 'R' then
     local lease_ms, observed, input, output, cost_high, cost_low =
-      struct.unpack(lease_observed_format, ARGV[2], (number - 1) * 48 + 1)
+      read(lease_observed_format, ARGV[2], (number - 1) * 48 + 1)
     local expires_at = now + lease_ms
     if observed == 1 then
-      redis.call('SETRANGE', KEYS[i], lease_observed_at,
-        struct.pack(lease_observed_format, expires_at, 1, input, output, cost_high, cost_low))
+      call('SETRANGE', KEYS[i], lease_observed_at,
+        pack(lease_observed_format, expires_at, 1, input, output, cost_high, cost_low))
     else
-      redis.call('SETRANGE', KEYS[i], lease_observed_at, struct.pack('<d', expires_at))
+      call('SETRANGE', KEYS[i], lease_observed_at, pack('<d', expires_at))
     end
-    redis.call('ZADD', KEYS[2], 'XX', expires_at, ARGV[number + 2])
+    call('ZADD', KEYS[2], 'XX', expires_at, ARGV[number + 2])
     alive[number] = '1'
   else
     alive[number] = '0'

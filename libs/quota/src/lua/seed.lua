@@ -7,6 +7,7 @@
 --
 -- Returns    number of fields written
 -- Effects    scope hash.
+-- @include builtins
 -- @include limbs
 -- @include calendar
 
@@ -14,7 +15,7 @@ local set, length = {}, 0
 for i = 1, tonumber(ARGV[1]) do
   local field = ARGV[i * 2]
   local seed = calendar_open(ARGV[i * 2 + 1])
-  local c = calendar_open(redis.call('HGET', KEYS[1], field))
+  local c = calendar_open(call('HGET', KEYS[1], field))
   c[8] = math.max(c[8], seed[8])
   for at = 9, 13, 2 do
     if exceeds(seed[at], seed[at + 1], c[at], c[at + 1]) then
@@ -25,6 +26,6 @@ for i = 1, tonumber(ARGV[1]) do
   length = length + 2
 end
 if length > 0 then
-  redis.call('HSET', KEYS[1], unpack(set))
+  call('HSET', KEYS[1], unpack(set))
 end
 return length / 2

@@ -21,6 +21,7 @@
 --            X + doubles      expired before: instant of the reservation, charged input, output, cost (limbs)
 --            O + seq          done
 -- Effects    scope hashes, lease record (tombstone), leases, sequence number, outbox.
+-- @include builtins
 -- @include clock
 -- @include limbs
 -- @include calendar
@@ -29,22 +30,22 @@
 -- @include lease
 -- @include release
 
-local epoch = redis.call('GET', KEYS[1])
+local epoch = call('GET', KEYS[1])
 if epoch ~= ARGV[1] then
   return 'E' .. (epoch or '')
 end
 local record = lease_read(KEYS[2])
-local state = string.sub(record, 1, 1)
+local state = sub(record, 1, 1)
 local reaping = ARGV[7] == '1'
 if reaping and state ~= 'R' then
   -- Nothing to reap: take it off the list, so that it cannot stand in the way of others.
-  redis.call('ZREM', KEYS[3], ARGV[5])
+  call('ZREM', KEYS[3], ARGV[5])
 end
 if state == '' then
   return 'M'
 elseif state == 'X' then
   local header = lease_open(record)
-  return 'X' .. struct.pack('<ddddd', header[1], header[4], header[5], header[6], header[7])
+  return 'X' .. pack('<ddddd', header[1], header[4], header[5], header[6], header[7])
 elseif state ~= 'R' then
   return state
 end
@@ -53,7 +54,7 @@ local now = now_ms()
 if reaping and header[2] > now then
   return 'N'
 end
-local in_high, in_low, out_high, out_low, cost_high, cost_low = struct.unpack('<dddddd', ARGV[3])
+local in_high, in_low, out_high, out_low, cost_high, cost_low = read('<dddddd', ARGV[3])
 release(ARGV[2], lease_descriptor(KEYS[2], header), header, now, {
   requests = 1,
   in_high = in_high,
@@ -63,18 +64,18 @@ release(ARGV[2], lease_descriptor(KEYS[2], header), header, now, {
   cost_high = cost_high,
   cost_low = cost_low,
 })
-redis.call('ZREM', KEYS[3], ARGV[5])
+call('ZREM', KEYS[3], ARGV[5])
 if reaping then
   -- The charge stays with the record, so that a settlement that comes after all can correct it.
-  local charged = struct.pack(lease_observed_format, header[2], 1, in_high * limb + in_low, out_high * limb + out_low,
+  local charged = pack(lease_observed_format, header[2], 1, in_high * limb + in_low, out_high * limb + out_low,
     cost_high, cost_low)
-  redis.call('SETRANGE', KEYS[2], '0', 'X')
-  redis.call('SETRANGE', KEYS[2], lease_observed_at, charged)
-  local without_draft = redis.call('GETRANGE', KEYS[2], '0', lease_header_bytes + header[20] - 1)
-  redis.call('SET', KEYS[2], without_draft, 'PX', ARGV[6])
+  call('SETRANGE', KEYS[2], '0', 'X')
+  call('SETRANGE', KEYS[2], lease_observed_at, charged)
+  local without_draft = call('GETRANGE', KEYS[2], '0', lease_header_bytes + header[20] - 1)
+  call('SET', KEYS[2], without_draft, 'PX', ARGV[6])
 else
-  redis.call('SET', KEYS[2], 'S', 'PX', ARGV[6])
+  call('SET', KEYS[2], 'S', 'PX', ARGV[6])
 end
-local seq = string.format('%.0f', redis.call('INCR', KEYS[4]))
-redis.call('XADD', KEYS[5], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
+local seq = string.format('%.0f', call('INCR', KEYS[4]))
+call('XADD', KEYS[5], '*', 'id', ARGV[5], 'seq', seq, 'epoch', ARGV[1], 'event', ARGV[4])
 return 'O' .. seq

@@ -12,6 +12,7 @@
 --
 -- Returns    E + epoch | V (voided now or before) | S | X (ended otherwise: nothing changed)
 -- Effects    scope hashes, lease record (tombstone), leases.
+-- @include builtins
 -- @include clock
 -- @include limbs
 -- @include calendar
@@ -20,12 +21,12 @@
 -- @include lease
 -- @include release
 
-local epoch = redis.call('GET', KEYS[1])
+local epoch = call('GET', KEYS[1])
 if epoch ~= ARGV[1] then
   return 'E' .. (epoch or '')
 end
 local record = lease_read(KEYS[2])
-local state = string.sub(record, 1, 1)
+local state = sub(record, 1, 1)
 if state ~= '' then
   if state ~= 'R' then
     return state
@@ -40,7 +41,7 @@ if state ~= '' then
     cost_high = 0,
     cost_low = 0,
   })
-  redis.call('ZREM', KEYS[3], ARGV[3])
+  call('ZREM', KEYS[3], ARGV[3])
 end
-redis.call('SET', KEYS[2], 'V', 'PX', ARGV[4])
+call('SET', KEYS[2], 'V', 'PX', ARGV[4])
 return 'V'

@@ -810,7 +810,7 @@ function askOf(each: Limit, { call }: ModelLease): number {
 function countedOf(value: Buffer | null, window: SlidingWindow, now: number): Map<number, number> {
   if (value === null) return new Map();
   const { widthMs, parts } = slidingShapes[window];
-  const { total, counts } = readRing(value);
+  const { total, counts } = readRing(value, window);
   same(
     'total of a window',
     total,

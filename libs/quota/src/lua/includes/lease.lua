@@ -15,13 +15,13 @@ local lease_header_bytes = 1 + 19 * 8 + 4
 
 -- The state and what follows it up to the descriptor; the state alone of a lease that has ended; '' when there is none.
 local function lease_read(key)
-  return redis.call('GETRANGE', key, '0', '156')
+  return call('GETRANGE', key, '0', '156')
 end
 
 local function lease_open(record)
-  return { struct.unpack(lease_format, record, 2) }
+  return { read(lease_format, record, 2) }
 end
 
 local function lease_descriptor(key, header)
-  return cmsgpack.unpack(redis.call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
+  return cmsgpack.unpack(call('GETRANGE', key, '157', lease_header_bytes + header[20] - 1))
 end

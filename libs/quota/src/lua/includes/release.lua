@@ -16,7 +16,7 @@ local function release(scope_prefix, descriptor, header, now, used)
     local slots, calendars, rings = descriptor[at + 1], descriptor[at + 2], descriptor[at + 3]
     at = at + 4
     local fields = slots + calendars + rings
-    local values = redis.call('HMGET', key, unpack(descriptor, at, at + fields - 1))
+    local values = call('HMGET', key, unpack(descriptor, at, at + fields - 1))
     local first = at - 1
     at = at + fields
     local set, length = {}, 0
@@ -67,7 +67,7 @@ local function release(scope_prefix, descriptor, header, now, used)
       end
     end
     if length > 0 then
-      redis.call('HSET', key, unpack(set))
+      call('HSET', key, unpack(set))
     end
   end
 end

@@ -1,7 +1,8 @@
--- A sliding window of `n` sub-buckets of `width` ms in one hash field, little-endian doubles: total (the sum of all
--- counts), the count of the newest sub-bucket, its number, birth (the instant of the first admission), then the counts
--- of the n sub-buckets before it, newest first. What each call changes stands in front, so that the rest is copied as it
--- is; a gap between sub-buckets is shifted in when the next one begins.
+-- A sliding window of `n` sub-buckets of `width` ms in one hash field. Little-endian doubles: total (the sum of all counts),
+-- the count of the newest sub-bucket, its number, birth (the instant of the first admission); then the counts of the n
+-- sub-buckets before it, newest first. What each call changes stands in front, so that the rest is copied as it is; it
+-- moves when the next sub-bucket begins. Those counts have 4 bytes each (I4), or 8 (d) once one of them needs more: a
+-- script pays for every byte of a string, and 2^32 tokens in one sub-bucket are rare.
 --
 -- Why it never admits more than the amount in any window of W = n * width ms:
 --   At instant t the sub-bucket is i = floor(t / width). All of i - n .. i are counted, the oldest one whole. They cover
@@ -14,57 +15,78 @@
 --   When the clock steps back, time stands still (at most one window): nothing expires early. A larger step back moves
 --   the whole count into the present sub-bucket, where it stays a full window more: again never less than the truth.
 
+local ring_count_formats = { [4] = '<I4', [8] = '<d' }
+
+local function ring_count_bytes(value, n)
+  return (#value - 32) / n
+end
+
+-- The same ring with 8 bytes per count.
+local function ring_widen(value, n)
+  local counts = { read('<' .. string.rep('I4', n), value, 33) }
+  return sub(value, 1, 32) .. pack('<' .. string.rep('d', n), unpack(counts, 1, n))
+end
+
 -- Charges the current sub-bucket. Returns the ring to store (with an amount of 0 as it stands at `now`), its total and
 -- its birth.
 local function ring_add(value, width, n, now, amount)
-  local index = math.floor(now / width)
+  local index = floor(now / width)
   local total, count, last, birth = 0, 0, index, now
   if value then
-    total, count, last, birth = struct.unpack('<dddd', value)
+    total, count, last, birth = read('<dddd', value)
     local steps = index - last
     if steps <= 0 and steps >= -n then
       -- The newest sub-bucket is the present one, as for most calls (or time stands still): two numbers change.
       total = total + amount
-      return struct.pack('<ddc0', total, count + amount, string.sub(value, 17)), total, birth
+      return pack('<ddc0', total, count + amount, sub(value, 17)), total, birth
     elseif steps > 0 and steps <= n then
+      if count >= 4294967296 and ring_count_bytes(value, n) == 4 then
+        value = ring_widen(value, n)
+      end
+      local bytes = ring_count_bytes(value, n)
+      local format = ring_count_formats[bytes]
       for place = n - steps + 1, n do
-        total = total - struct.unpack('<d', value, 25 + place * 8)
+        total = total - read(format, value, 33 + (place - 1) * bytes)
       end
       total = total + amount
-      return struct.pack('<ddddc0dc0', total, amount, index, birth, string.rep('\0', (steps - 1) * 8), count,
-        string.sub(value, 33, 32 + (n - steps) * 8)), total, birth
+      return pack('<ddddc0', total, amount, index, birth, string.rep('\0', (steps - 1) * bytes))
+        .. pack(format, count) .. sub(value, 33, 32 + (n - steps) * bytes), total, birth
     elseif steps > 0 then
       total = 0
     end
     count = total
   end
   total = total + amount
-  return struct.pack('<ddddc0', total, count + amount, index, birth, string.rep('\0', n * 8)), total, birth
+  return pack('<ddddc0', total, count + amount, index, birth, string.rep('\0', n * 4)), total, birth
 end
 
 -- Gives back to the sub-bucket of the instant `at`; nothing to do once that has left the window. Returns the ring to store.
 local function ring_refund(value, width, n, now, at, amount)
   value = ring_add(value, width, n, now, 0)
-  local total, count, last = struct.unpack('<ddd', value)
-  local place = last - math.floor(at / width)
+  local total, count, last = read('<ddd', value)
+  local place = last - floor(at / width)
   if place == 0 then
     local back = math.min(count, amount)
-    return struct.pack('<ddc0', total - back, count - back, string.sub(value, 17))
+    return pack('<ddc0', total - back, count - back, sub(value, 17))
   elseif place < 0 or place > n then
     return value
   end
-  local offset = 24 + place * 8
-  count = struct.unpack('<d', value, offset + 1)
+  local bytes = ring_count_bytes(value, n)
+  local format = ring_count_formats[bytes]
+  local offset = 32 + (place - 1) * bytes
+  count = read(format, value, offset + 1)
   local back = math.min(count, amount)
-  return struct.pack('<dc0dc0', total - back, string.sub(value, 9, offset), count - back, string.sub(value, offset + 9))
+  return pack('<dc0', total - back, sub(value, 9, offset)) .. pack(format, count - back) .. sub(value, offset + bytes + 1)
 end
 
 -- Milliseconds until at least `excess` has left the ring, which stands at `now`.
 local function ring_wait(value, width, n, now, excess)
-  local _, newest, last = struct.unpack('<ddd', value)
+  local bytes = ring_count_bytes(value, n)
+  local format = ring_count_formats[bytes]
+  local _, newest, last = read('<ddd', value)
   local freed = 0
   for place = n, 0, -1 do
-    freed = freed + (place == 0 and newest or struct.unpack('<d', value, 25 + place * 8))
+    freed = freed + (place == 0 and newest or read(format, value, 33 + (place - 1) * bytes))
     if freed >= excess then
       return (last - place + n + 1) * width - now
     end
@@ -80,7 +102,7 @@ local function warm_amount(amount, birth, window_ms, now)
   if age >= window_ms or amount >= 9007199254740992 then
     return amount
   end
-  return math.min(amount, math.ceil(amount / 3) + math.floor(amount * math.max(0, age) / window_ms))
+  return math.min(amount, math.ceil(amount / 3) + floor(amount * math.max(0, age) / window_ms))
 end
 
 -- Milliseconds until a cold window has warmed to `wanted`.
