@@ -1,5 +1,14 @@
+import { defaultEnterpriseSettings } from '@weir/domain';
 import { describe, expect, it } from 'vitest';
-import { queueMax, queueValuesOf, readQueue, readRules, ruleFault } from './prepare-settings.js';
+import {
+  edgeValuesOf,
+  queueMax,
+  queueValuesOf,
+  readEdge,
+  readQueue,
+  readRules,
+  ruleFault,
+} from './prepare-settings.js';
 
 describe('readRules', () => {
   it('takes rules on lines, or with commas and blanks between them', () => {
@@ -74,6 +83,28 @@ describe('the queue form', () => {
   it('asks nothing of the other fields when calls do not wait, and leaves them alone', () => {
     expect(readQueue({ waits: false, seconds: 'x', waiting: '', notices: false })).toEqual({
       queue: { maxWaitMs: 0 },
+    });
+  });
+});
+
+describe('the form of what happens at the edges', () => {
+  const values = edgeValuesOf(defaultEnterpriseSettings);
+
+  it('gives back what it was filled from', () => {
+    const { ipRules, queue, ...rest } = defaultEnterpriseSettings;
+    expect([ipRules, queue]).toBeTruthy();
+    expect(readEdge(values)).toEqual({ edge: rest });
+  });
+
+  it('names every number that cannot be', () => {
+    expect(readEdge({ ...values, windowPercent: '101', degradedPercent: '1.5' })).toEqual({
+      faulty: ['windowPercent', 'degradedPercent'],
+    });
+    for (const leaseSeconds of ['', '4.999', '600.1', '-5', 'x']) {
+      expect(readEdge({ ...values, leaseSeconds })).toEqual({ faulty: ['leaseSeconds'] });
+    }
+    expect(readEdge({ ...values, leaseSeconds: '5', windowPercent: '0' })).toMatchObject({
+      edge: { leaseMs: 5_000, windowOutputReservePercent: 0 },
     });
   });
 });

@@ -1,3 +1,4 @@
+import { degradedModes } from '@weir/domain';
 import type { ReactNode } from 'react';
 import type { FieldValues } from 'react-hook-form';
 import { useTranslation } from 'react-i18next';
@@ -6,12 +7,22 @@ import type { EnterpriseRow } from '../../api/types.js';
 import { useDenied } from '../../app/me.js';
 import { useFormat } from '../../format/use-format.js';
 import { Button } from '../../ui/button.js';
-import { CheckField, Field, Input, Textarea } from '../../ui/field.js';
+import { CheckField, Field, Input, Select, Textarea } from '../../ui/field.js';
 import { FormAlert } from '../../ui/form-alert.js';
 import { faultText } from '../../ui/form-faults.js';
 import { PageHeader, Panel } from '../../ui/panel.js';
 import { ErrorState, Loading } from '../../ui/states.js';
-import { queueMax, queueValuesOf, readQueue, readRules, ruleFault } from './prepare-settings.js';
+import {
+  edgeValuesOf,
+  queueMax,
+  queueValuesOf,
+  readEdge,
+  readQueue,
+  readRules,
+  ruleFault,
+  type edgeNumbers,
+  type EdgeValues,
+} from './prepare-settings.js';
 import { useSettingsForm, type SettingsForm } from './use-settings-form.js';
 
 /** What holds for all calls of the enterprise, whatever their limits. */
@@ -28,6 +39,7 @@ export function SettingsPage() {
         <div className="grid items-start gap-4 xl:grid-cols-2">
           <QueueSection enterprise={data} />
           <AddressSection enterprise={data} />
+          <EdgeSection enterprise={data} />
         </div>
       ) : (
         <Panel>
@@ -164,6 +176,75 @@ function AddressSection({ enterprise }: { enterprise: EnterpriseRow }) {
     </SettingsPanel>
   );
 }
+
+function EdgeSection({ enterprise }: { enterprise: EnterpriseRow }) {
+  const { t } = useTranslation();
+  const settings = useSettingsForm(enterprise, {
+    valuesOf: (row) => edgeValuesOf(row.settings),
+    changeOf: (values, form) => {
+      const read = readEdge(values);
+      if ('edge' in read) return read.edge;
+      for (const name of read.faulty) form.setError(name, { message: t(`settings.${name}Fault`) });
+      return null;
+    },
+    place: (path, text) => {
+      const field = edgeFields[path];
+      return field === undefined ? null : { field, text };
+    },
+  });
+  const { register, watch, formState } = settings.form;
+  const mode = watch('degradedMode');
+  const number = (name: (typeof edgeNumbers)[number]) => (
+    <Field
+      label={t(`settings.${name}`)}
+      hint={t(`settings.${name}Hint`)}
+      error={formState.errors[name]?.message}
+    >
+      {(props) => <Input inputMode="decimal" className="tabular" {...props} {...register(name)} />}
+    </Field>
+  );
+  return (
+    <SettingsPanel title={t('settings.edge')} text={t('settings.edgeText')} settings={settings}>
+      <div className="grid gap-3.5 sm:grid-cols-2">
+        <Field label={t('settings.cap')} hint={t('settings.capHint')}>
+          {(props) => (
+            <Select
+              options={(['refuse', 'clamp'] as const).map((value) => ({
+                value,
+                label: t(`settings.capChoice.${value}`),
+              }))}
+              {...props}
+              {...register('onCapBeyondBudget')}
+            />
+          )}
+        </Field>
+        {number('windowPercent')}
+        <Field label={t('settings.degraded')} hint={t(`settings.degradedHint.${mode}`)}>
+          {(props) => (
+            <Select
+              options={degradedModes.map((value) => ({
+                value,
+                label: t(`settings.degradedChoice.${value}`),
+              }))}
+              {...props}
+              {...register('degradedMode')}
+            />
+          )}
+        </Field>
+        {number('degradedPercent')}
+        {number('leaseSeconds')}
+      </div>
+    </SettingsPanel>
+  );
+}
+
+const edgeFields: Readonly<Record<string, keyof EdgeValues>> = {
+  'settings.onCapBeyondBudget': 'onCapBeyondBudget',
+  'settings.windowOutputReservePercent': 'windowPercent',
+  'settings.degradedMode': 'degradedMode',
+  'settings.degradedBudgetSharePercent': 'degradedPercent',
+  'settings.leaseMs': 'leaseSeconds',
+};
 
 /** One section: its fields, and its own way to save or leave them. */
 function SettingsPanel<Values extends FieldValues>({
