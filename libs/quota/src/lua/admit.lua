@@ -17,10 +17,9 @@
 --            S + version               the caller's policy is out of date
 --            G + state                 the lease has ended before (voided, settled, expired)
 --            A | D | R + doubles       admitted, admitted before, refused: now, reserved at, expires at, number of limits
---                                      passed; for A and D per check what is taken now (a calendar's in
---                                      limbs); then per limit passed:
---                                      check, settled + reserved with this call, its reserved part (limbs), wait in ms
---                                      (-1: not known here)
+--                                      passed; for A and D per check what is taken now (limbs where it is of a calendar
+--                                      period); per limit passed: check, settled + reserved with this call, its reserved
+--                                      part (limbs), wait in ms (-1: not known here)
 -- Effects    when admitted: scope hashes, lease record, leases. Otherwise none: every level is read before any is written.
 -- @include builtins
 -- @include clock
@@ -69,7 +68,7 @@ local names = cmsgpack.unpack(ARGV[2])
 -- Fields and their new values, of all scopes in a row, and where each scope's end: one table grows less often than many.
 local writes, written, ends = {}, 0, {}
 local fresh = {}
--- Of each field of the scope at hand: what is in flight or in the window with this call, and the window's birth.
+-- By number of the field, of the scope at hand: what is in flight or in the window with this call, the window's birth.
 local sums, births = {}, {}
 local taken, taken_length = {}, 0
 local passed, passed_length = {}, 0
@@ -150,7 +149,7 @@ for scope = 1, scopes do
         end
       end
       -- What has not warmed up yet counts as taken. A window is far below 2^53: one limb that need not be below 1e9.
-      low = sum + amount - allowed
+      low = sum + (amount - allowed)
     end
     if one > 0 and (over or (limit_high == 0 and limit_low == 0)) then
       local reserved_high, reserved_low = 0, 0
