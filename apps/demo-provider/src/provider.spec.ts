@@ -498,6 +498,15 @@ describe('faults', () => {
     });
   });
 
+  it('eof_after_usage tells the usage and ends without a terminal event', async () => {
+    const { text } = await post('eof_after_usage;usage=always');
+    expect(text).not.toContain('[DONE]');
+    const last = JSON.parse(eventsOf(text).at(-1)?.data ?? '') as { usage: object };
+    const entry = await onlyEntry();
+    expect(last.usage).toMatchObject({ completion_tokens: entry.output_tokens });
+    expect(entry).toMatchObject({ outcome: 'fault', prompt_tokens: 3, output_tokens: 10 });
+  });
+
   it('error_event_mid_stream delivers half and an error event', async () => {
     const { text } = await post('error_event_mid_stream');
     expect(eventsOf(text)).toHaveLength(1 + 5 + 1);

@@ -8,6 +8,7 @@ export const faults = [
   'eof_mid_stream',
   'reset_mid_stream',
   'error_event_mid_stream',
+  'eof_after_usage',
   'usage_twice',
   'usage_null',
   'malformed_json',

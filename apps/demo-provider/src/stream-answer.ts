@@ -102,7 +102,10 @@ export class StreamAnswer {
       if (this.waitsForTick()) return;
     }
     if (this.ended) return;
-    if (this.writer.write(this.events.closing(), this.finish)) this.finish();
+    const closing = this.events.closing();
+    if (this.fault === 'eof_after_usage') {
+      if (this.writer.write(withoutLastEvent(closing), this.breakOff)) this.breakOff();
+    } else if (this.writer.write(closing, this.finish)) this.finish();
   };
 
   private waitsForPace(): boolean {
@@ -161,4 +164,8 @@ export class StreamAnswer {
     const reasoning = this.begun ? this.generation.reasoningTokens : 0;
     this.onEnd(reasoning + this.shown, outcome);
   }
+}
+
+function withoutLastEvent(events: string): string {
+  return events.slice(0, events.lastIndexOf('\n\n', events.length - 3) + 2);
 }

@@ -567,6 +567,50 @@ describe.each(servers)('admission on $name', ({ variable, cluster }) => {
     await bed.setNow(noon);
   });
 
+  it.each([1, 3])(
+    'settles a call of day N in day N+%i: only day N is corrected, and nothing is negative',
+    async (daysLater) => {
+      const dayMs = 24 * 60 * minuteMs;
+      const caller = tenant({
+        0: [limit({ metric: 'tokens', window: 'day', amount: 100 })],
+        2: [limit({ metric: 'cost', window: 'day', amount: costOf(10, 90) })],
+      });
+      const used = async () =>
+        (await peek(engine, caller)).flatMap(({ limits }) => limits.map((each) => each.used));
+      const reserved = async () =>
+        (await peek(engine, caller)).flatMap(({ limits }) => limits.map((each) => each.reserved));
+      await bed.setNow(noon);
+      const { lease } = await admitted(engine, callOf(caller, { input: 10, output: 90 }));
+      await bed.setNow(noon + daysLater * dayMs);
+      // Another call, so that a correction of the wrong day would have something to take from.
+      const next = await admitted(engine, callOf(caller));
+      await settle(caller, lease, 1, 2);
+      expect(await used()).toEqual([0n, 0n]);
+      expect(await reserved()).toEqual([30n, costOf(10, 20)]);
+      await settle(caller, next.lease, 10, 20);
+      expect(await used()).toEqual([30n, costOf(10, 20)]);
+      expect(await reserved()).toEqual([0n, 0n]);
+      await bed.setNow(noon);
+    },
+  );
+
+  it('settles a call of a month whose record has been cleared: the running month is untouched', async () => {
+    const caller = tenant({ 1: [limit({ metric: 'tokens', window: 'month', amount: 100 })] });
+    const { lease } = await admitted(engine, callOf(caller, { output: 90 }));
+    await bed.setNow(Date.UTC(2027, 1, 10));
+    const next = await admitted(engine, callOf(caller));
+    expect((await settle(caller, lease, 1, 2)).outcome).toBe('settled');
+    expect(await usedAndReserved(caller)).toMatchObject({
+      periodId: '2027-02',
+      tokens: 0n,
+      reservedTokens: 30n,
+    });
+    await settle(caller, next.lease, 10, 20);
+    expect(await usedAndReserved(caller)).toMatchObject({ tokens: 30n, reservedTokens: 0n });
+    for (const { month } of await peek(engine, caller)) expect(month.costNano).toBe(costOf(10, 20));
+    await bed.setNow(noon);
+  });
+
   it('turns a day to the second in the enterprise’s zone, without any job', async () => {
     const midnight = Date.UTC(2026, 10, 15, 16);
     await bed.setNow(midnight - 1_000);

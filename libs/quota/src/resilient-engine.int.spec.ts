@@ -507,6 +507,37 @@ describe('the engine with Redis away', () => {
     expect((await peek(onIt, who))[3]?.inFlight).toBe(1 + answered);
   });
 
+  describe.each(['an error reply of Redis', 'a fault of the limiter itself'] as const)(
+    'after %s',
+    (fault) => {
+      let who: Tenant;
+      beforeEach(async () => {
+        who = caller({ 0: [limit({ metric: 'cost', window: 'month', amount: 10n ** 12n })] });
+        if (fault === 'an error reply of Redis') {
+          // What a script meets that finds a key of another type.
+          await redis.client.set(redis.keys(0).scope(who.enterpriseId), 'no hash');
+          await expect(direct.admit(callOf(who))).rejects.toThrow();
+        } else {
+          vi.spyOn(direct, 'admit').mockRejectedValue(new TypeError('x is not a function'));
+        }
+      });
+
+      it('does what the mode of the enterprise says, and admits nothing by itself', async () => {
+        mode = 'closed';
+        await expect(engine.admit(callOf(who))).rejects.toMatchObject({
+          code: 'quota_unavailable',
+          httpStatus: 503,
+        });
+        mode = 'local';
+        // Nothing is known of what is left of the budget: nothing may be spent of it.
+        expect((await refused(engine, callOf(who))).violations).toMatchObject([{ metric: 'cost' }]);
+        mode = 'open';
+        expect((await admitted(engine, callOf(who))).degraded).toBe(true);
+        expect(engine.exposure().worstCaseNano).toBeNull();
+      });
+    },
+  );
+
   it('frees the slots of a gateway that was killed, though its keys stay hot', async () => {
     const who = caller({ 3: [limit({ metric: 'concurrency', amount: 20 })] });
     const steady = connect(5_000);
