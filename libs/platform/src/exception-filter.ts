@@ -47,12 +47,33 @@ export function toWeirError(thrown: unknown): WeirError {
   }
   if (status === 503)
     return new WeirError('unavailable', 'Try again later.', {}, { cause: thrown });
+  if (isPoolExhausted(thrown)) {
+    const details = { retry_after_seconds: 1 };
+    return new WeirError('unavailable', 'Too much to do. Try again.', details, { cause: thrown });
+  }
   return new WeirError(
     'internal',
     'Something went wrong here. The request id leads to the cause.',
     {},
     { cause: thrown },
   );
+}
+
+/** Each wraps the one below it: Prisma, its adapter, pg's pool. */
+const causesMax = 5;
+/** What pg-pool says, which gives it no code, and PostgreSQL's own "too_many_connections". */
+const poolTimeout = 'timeout exceeded when trying to connect';
+const tooManyConnections = '53300';
+
+/** No connection to the database came free in time: nothing is wrong with the call. */
+function isPoolExhausted(thrown: unknown): boolean {
+  let error = thrown;
+  for (let depth = 0; depth < causesMax && error instanceof Error; depth += 1) {
+    if (error.message.includes(poolTimeout)) return true;
+    if ('code' in error && error.code === tooManyConnections) return true;
+    error = error.cause;
+  }
+  return false;
 }
 
 function statusOf(thrown: unknown): number | undefined {
