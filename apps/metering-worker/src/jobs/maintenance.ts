@@ -98,10 +98,10 @@ export class Maintenance {
   }
 }
 
-/** Daily roll-ups follow the zone that the enterprise's settings name. */
+/** Days and months follow the zone that the enterprise's settings name. */
 export async function followZones(database: Database, logger: Logger): Promise<void> {
   for (const { enterpriseId, zone } of await zonesToChange(database.pool)) {
     await changeUsageZone(database.pool, enterpriseId, zone);
-    logger.info({ enterprise_id: enterpriseId, zone }, 'daily roll-ups were cut anew');
+    logger.info({ enterprise_id: enterpriseId, zone }, 'days and months were cut anew');
   }
 }

@@ -336,7 +336,7 @@ export const usageReportSchema = z.strictObject({
   ),
   /** Over the whole filter, whatever the rows. */
   totals: z.strictObject(usageFigures),
-  /** All calls reserved before this instant are in the figures; null when nothing was booked yet. */
+  /** All calls that had ended by this instant are in the figures; null when nothing was booked yet. */
   completeUpTo: instant.nullable(),
 });
 
