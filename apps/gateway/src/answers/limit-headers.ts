@@ -1,5 +1,5 @@
 import { isCalendarWindow, type Metric, type Window } from '@weir/domain';
-import type { Remaining } from '@weir/quota';
+import type { Remaining, Violation } from '@weir/quota';
 
 const windowSeconds: Partial<Record<Window, number>> = { second: 1, minute: 60, hour: 3_600 };
 
@@ -78,6 +78,22 @@ export function addAnthropicLimitHeaders(
     headers[names.remaining] = tightest.remaining.toString();
     headers[names.reset] = `${reset.toISOString().slice(0, 19)}Z`;
   }
+}
+
+/**
+ * What is left of the limits that refused a call, for the same headers.
+ *
+ * @param retryAfterMs how long they have to be waited for.
+ */
+export function refusedRemaining(
+  violations: readonly Violation[],
+  retryAfterMs: number | null,
+): Remaining[] {
+  return violations.map(({ scope, limitId, metric, window, model, limit, used, reserved }) => {
+    const left = limit - used - reserved;
+    const remaining = left > 0n ? left : 0n;
+    return { scope, limitId, metric, window, model, limit, remaining, resetMs: retryAfterMs };
+  });
 }
 
 function tightestRate(remaining: readonly Remaining[], metric: Metric): Remaining | undefined {

@@ -1,13 +1,20 @@
 import { newId, type UnnumberedUsageEvent, type UpstreamDocument } from '@weir/domain';
+import { createTokenCounter, type TokenCounter } from '@weir/tokens';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { model, type World } from '../testing/documents.js';
 import { GatewayHarness, until } from '../testing/gateway-harness.js';
 
 let harness: GatewayHarness;
+let counter: TokenCounter;
 beforeAll(async () => {
   harness = await GatewayHarness.start();
+  counter = createTokenCounter();
+  await counter.warmUp();
 });
-afterAll(() => harness.close());
+afterAll(async () => {
+  await harness.close();
+  await counter.close();
+});
 
 const question = [{ role: 'user', content: 'Tell me of rivers.' }];
 
@@ -50,7 +57,7 @@ type Phase = {
   };
 };
 
-const always = (status: number, charge: 'nothing' | 'exact', event?: 'ok') => () => ({
+const always = (status: number, charge: 'nothing' | 'exact', event?: 'ok' | 'partial') => () => ({
   status,
   charge,
   ...(event === undefined ? {} : { event }),
@@ -122,6 +129,14 @@ const phases: readonly Phase[] = [
     only: streamed,
     wanted: broken(200),
   },
+  {
+    name: 'the stream ends after its usage, without its last event',
+    fault: 'eof_after_usage',
+    // The last event of a response is the one that carries its usage.
+    only: (route) => route.streamed && route.path !== '/v1/responses',
+    // Of chat completions all is known by then; a message is whole with its `message_stop` only.
+    wanted: (route) => always(200, 'exact', route.dialect === 'anthropic' ? 'partial' : 'ok')(),
+  },
   { name: 'a whole answer is cut off', fault: 'eof_mid_stream', only: whole, wanted: broken(502) },
   {
     name: 'a whole answer hangs',
@@ -178,6 +193,42 @@ async function prepare(route: RouteCase, phase: Phase): Promise<World> {
   return harness.publish({ upstreams: [upstream], models: [served] });
 }
 
+/** What an answer of any route says, streamed or whole. */
+function deliveredText(answer: string): string {
+  const bodies = answer.startsWith('{')
+    ? [answer]
+    : [...answer.matchAll(/^data: (\{.*)$/gm)].map(([, data]) => data ?? '');
+  return bodies.map((body) => textOf(JSON.parse(body))).join('');
+}
+
+type AnyAnswer = {
+  type?: string;
+  delta?: string | { text?: string };
+  choices?: { text?: string; delta?: { content?: string }; message?: { content: string } }[];
+  content?: { text: string }[];
+  output?: { content: { text: string }[] }[];
+};
+
+function textOf({ type, delta, choices, content, output }: AnyAnswer): string {
+  if (typeof delta === 'string') return type === 'response.output_text.delta' ? delta : '';
+  const [choice] = choices ?? [];
+  const texts = [
+    delta?.text,
+    choice?.text,
+    choice?.delta?.content,
+    choice?.message?.content,
+    content?.[0]?.text,
+    output?.[0]?.content[0]?.text,
+  ];
+  return texts.find((text) => text !== undefined) ?? '';
+}
+
+function countOf(text: string): number {
+  const output = counter.outputCounter('demo-small');
+  output.push(text);
+  return output.finish();
+}
+
 describe('route × phase: one rule of charging for all', () => {
   it.concurrent.each(table)('%s', async (_title, phase, route) => {
     const world = await prepare(route, phase);
@@ -232,12 +283,22 @@ describe('route × phase: one rule of charging for all', () => {
       expect(bills).toHaveLength(1);
       expect(BigInt(data?.costPico ?? -1)).toBe(billed);
     } else {
-      expect(BigInt(data?.costPico ?? 0)).toBeGreaterThan(0n);
-      const shown = (bills[0]?.output_tokens ?? 0) > 0 && wanted.status === 200;
-      if (shown) expect(data?.usage.output).toBeGreaterThan(0);
+      const [bill] = bills;
+      if (bill === undefined || data === undefined) throw new Error('the provider has no entry');
+      expect(BigInt(data.costPico)).toBeGreaterThan(0n);
+      // All that was delivered is charged, and nothing else: no error text, and nothing of a body that cannot be read.
+      const delivered = deliveredText(text);
+      expect(data.usage.output).toBe(countOf(delivered));
+      if (wanted.status !== 200) return;
+      // The provider's tokens are words, ours those of a real model: ours are more, but not many times more.
+      expect(bill.output_tokens > 0).toBe(delivered !== '');
+      expect(data.usage.input).toBeGreaterThanOrEqual(bill.prompt_tokens);
+      expect(data.usage.output).toBeGreaterThanOrEqual(bill.output_tokens);
+      expect(data.usage.output).toBeLessThanOrEqual(3 * bill.output_tokens);
+      expect(BigInt(data.costPico)).toBeGreaterThanOrEqual(billed);
     }
     if (wanted.event === 'partial' && route.streamed) expect(text).toMatch(/error/);
-    if (wanted.event === 'ok' && route.streamed) {
+    if (wanted.event === 'ok' && route.streamed && phase.fault !== 'eof_after_usage') {
       expect(text).toMatch(/\[DONE\]|response\.completed|message_stop/);
     }
   });

@@ -1,12 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { WeirError, type CallerPolicy, type Clock } from '@weir/domain';
 import { toWeirError, type Logger } from '@weir/platform';
-import type { PolicyStore, QuotaEngine } from '@weir/quota';
+import type { PolicyStore, QuotaEngine, Violation } from '@weir/quota';
 import type { TokenCounter } from '@weir/tokens';
 import type { Admission, AdmittedCall, PromptSize } from '../admission/admission.js';
 import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
 import { errorBody, errorHeaders, weirPart, type ErrorContext } from '../answers/error-body.js';
-import { addAnthropicLimitHeaders, addLimitHeaders } from '../answers/limit-headers.js';
+import {
+  addAnthropicLimitHeaders,
+  addLimitHeaders,
+  refusedRemaining,
+} from '../answers/limit-headers.js';
 import { limitRefusal } from '../answers/limit-refusal.js';
 import { refusalTexts } from '../answers/refusal-text.js';
 import { authenticate, modelFor, requireAllowedAddress, type Caller } from '../caller/caller.js';
@@ -20,6 +24,7 @@ import { Drains } from '../relay/drains.js';
 import { relayStream } from '../relay/relay-stream.js';
 import { sseEvent } from '../relay/sse-splitter.js';
 import { Taximeter } from '../relay/taximeter.js';
+import { requirePricedTier } from '../request/fields.js';
 import {
   parseJsonObject,
   readBody,
@@ -167,7 +172,7 @@ export class MeteredCalls {
       const body = errorBody(error, route.dialect, this.errorContext(incoming));
       if (client.isWaiting && asked !== null) client.end(route.openStream(asked).failure(body));
       else if (response.headersSent) response.destroy();
-      else client.answer(error.httpStatus, errorHeaders(error), JSON.stringify(body));
+      else client.answer(error.httpStatus, this.headersOf(error, route), JSON.stringify(body));
     }
   }
 
@@ -190,6 +195,7 @@ export class MeteredCalls {
     const body = parseJsonObject(bytes);
     const { requestId, address, client, startedMs } = incoming;
     const asked = route.read(body);
+    requirePricedTier(body);
     return {
       route,
       request,
@@ -517,6 +523,22 @@ export class MeteredCalls {
     }
     if (plan.forwardedCap !== null) headers['x-weir-output-cap'] = String(plan.forwardedCap);
     if (admitted.degraded) headers['x-weir-degraded'] = 'true';
+    return headers;
+  }
+
+  /** Headers of an error; those of a refusal tell the limits that refused, as those of an answer do. */
+  private headersOf(error: WeirError, { dialect }: MeteredRoute): Record<string, string> {
+    const headers = errorHeaders(error);
+    const { violations, retry_after_ms: retryAfterMs } = error.details;
+    if (!Array.isArray(violations)) return headers;
+    const remaining = refusedRemaining(
+      violations as readonly Violation[],
+      typeof retryAfterMs === 'number' ? retryAfterMs : null,
+    );
+    addLimitHeaders(headers, remaining);
+    if (dialect === 'anthropic') {
+      addAnthropicLimitHeaders(headers, remaining, this.parts.clock.now());
+    }
     return headers;
   }
 

@@ -87,3 +87,41 @@ describe.each(['refuse', 'swallow'] as const)('with Redis away (%s)', (way) => {
     );
   }, 30_000);
 });
+
+describe.each(['refuse', 'swallow'] as const)('started while Redis is away (%s)', (way) => {
+  it('says so, and shares its limits within seconds of its return', async () => {
+    const { hostname, port } = new URL(redisUrl());
+    const away = await TcpProxy.start({
+      host: hostname,
+      port: Number(port === '' ? 6_379 : port),
+    });
+    away[way]();
+    const late = await GatewayHarness.start({
+      REDIS_URL: `redis://127.0.0.1:${away.port}`,
+      REDIS_COMMAND_TIMEOUT_MS: 500,
+    });
+    const status = async (): Promise<unknown> =>
+      ((await (await fetch(`${late.url}/readyz`)).json()) as { status: unknown }).status;
+    try {
+      expect(await status()).toBe('degraded');
+      const world = await late.publish({ limits: { user: [limit('requests', 'month', '1')] } });
+      // It knows no key yet, and serves nobody whom it does not know.
+      const early = await late.chat(world);
+      expect(early.status).toBe(503);
+      expect(early.headers.get('retry-after')).toBe('1');
+      away.pass();
+      const begun = performance.now();
+      await until(async () => (await status()) === 'ready', 'the gateway to share its limits');
+      expect(performance.now() - begun).toBeLessThan(5_000);
+      const first = await late.chat(world);
+      expect(first.status).toBe(200);
+      expect(first.headers.get('x-weir-degraded')).toBeNull();
+      expect((await late.chat(world)).status).toBe(429);
+      expect((await late.peek(world))[2]?.month.requests).toBe(1n);
+    } finally {
+      away.pass();
+      await late.close();
+      await away.close();
+    }
+  }, 30_000);
+});

@@ -1,6 +1,6 @@
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic, { RateLimitError } from '@anthropic-ai/sdk';
-import { generateText, streamText } from 'ai';
+import { dynamicTool, generateText, jsonSchema, streamText } from 'ai';
 import { OpenAI } from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { limit, model, type World, type WorldOptions } from '../testing/documents.js';
@@ -29,6 +29,31 @@ async function onlyEvent(world: World) {
     expect(events.length).toBeLessThanOrEqual(1);
     return events[0] ?? null;
   }, 'the event');
+}
+
+/** One slot, and a slow model whose stream is cut with its client, beside a quick one. */
+async function publishAborting(dialect: 'openai' | 'anthropic'): Promise<World> {
+  const upstream = harness.demoUpstream({ dialect, onClientGone: 'abort' });
+  const slow = 'demo-small#output_tokens=400;tokens_per_second=50';
+  return harness.publish({
+    upstreams: [upstream],
+    models: [
+      model('m', upstream.id, {
+        dialect,
+        routes: [{ upstreamId: upstream.id, upstreamModel: slow, weight: 1, priority: 0 }],
+      }),
+      model('quick', upstream.id, { dialect }),
+    ],
+    limits: { key: [limit('concurrency', null, '1')] },
+  });
+}
+
+async function expectCancelled(world: World): Promise<void> {
+  const event = await onlyEvent(world);
+  expect(event.data).toMatchObject({ status: 'cancelled', estimated: true });
+  expect(event.data.usage.output).toBeGreaterThan(0);
+  expect(event.data.usage.output).toBeLessThan(200);
+  await until(async () => (await harness.peek(world))[3]?.inFlight === 0, 'the slot to be free');
 }
 
 describe('the official Anthropic SDK', () => {
@@ -103,6 +128,17 @@ describe('the official Anthropic SDK', () => {
     expect(counting.count()).toBeGreaterThan(2);
   });
 
+  it('frees its slot when it aborts a stream', async () => {
+    const world = await publishAborting('anthropic');
+    const client = clientOf(world);
+    const stream = client.messages.stream({ ...asked, model: 'm', max_tokens: 500 });
+    stream.once('text', () => stream.abort());
+    await expect(stream.done()).rejects.toThrow(/abort/i);
+    await expectCancelled(world);
+    const next = await client.messages.create({ ...asked, model: 'quick' });
+    expect(next.content[0]).toMatchObject({ type: 'text' });
+  });
+
   it('counts tokens without a charge', async () => {
     const world = await publish();
     const { input_tokens } = await clientOf(world).messages.countTokens({
@@ -159,7 +195,8 @@ describe('the Vercel AI SDK', () => {
     ]);
   });
 
-  it('does not try again on an exhausted budget', async () => {
+  // It goes by the status alone: of `x-should-retry` it knows nothing, as OpenAI's own 429 for a budget shows.
+  it('gets a refusal for an exhausted budget that costs nothing, however often it repeats the call by itself', async () => {
     const world = await harness.publish({ limits: { user: [limit('requests', 'month', '0')] } });
     const counting = counted();
     const openai = createOpenAI({
@@ -167,10 +204,61 @@ describe('the Vercel AI SDK', () => {
       baseURL: `${harness.url}/v1`,
       fetch: counting.fetch,
     });
-    await expect(generateText({ model: openai.chat('small'), prompt: 'Hello' })).rejects.toThrow(
-      /blocked/,
+    const refusal = await generateText({
+      model: openai.chat('small'),
+      prompt: 'Hello',
+      maxRetries: 1,
+    }).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({
+      lastError: { statusCode: 429, data: { error: { code: 'insufficient_quota' } } },
+    });
+    expect(counting.count()).toBe(2);
+    await expect(
+      generateText({ model: openai.chat('small'), prompt: 'Hello', maxRetries: 0 }),
+    ).rejects.toThrow(/blocked/);
+    expect(counting.count()).toBe(3);
+    expect(await harness.events(world)).toEqual([]);
+    expect((await harness.peek(world))[0]?.month).toMatchObject({ requests: 0n, tokens: 0n });
+  });
+
+  it('passes tools on and books them, and raises an error of a route as its own', async () => {
+    const world = await harness.publish();
+    const openai = createOpenAI({ apiKey: world.secret, baseURL: `${harness.url}/v1` });
+    const weather = dynamicTool({
+      description: 'The weather of a city',
+      inputSchema: jsonSchema({
+        type: 'object',
+        properties: { city: { type: 'string' } },
+        required: ['city'],
+      }),
+      execute: () => 'sunny',
+    });
+    const answer = await generateText({
+      model: openai.chat('small'),
+      prompt: 'Weather in Bern?',
+      tools: { weather },
+    });
+    const event = await onlyEvent(world);
+    expect(event.data.usage.input).toBe(answer.usage.inputTokens);
+    const unknown = await generateText({ model: openai.chat('nope'), prompt: 'x' }).catch(
+      (error: unknown) => error,
     );
-    expect(counting.count()).toBeGreaterThan(0);
+    expect(unknown).toMatchObject({ statusCode: 404, isRetryable: false });
+  });
+
+  it('frees its slot when it aborts a stream', async () => {
+    const world = await publishAborting('openai');
+    const openai = createOpenAI({ apiKey: world.secret, baseURL: `${harness.url}/v1` });
+    const abort = new AbortController();
+    const stream = streamText({
+      model: openai.chat('m'),
+      prompt: 'Tell me of rivers.',
+      abortSignal: abort.signal,
+      onError: () => undefined,
+    });
+    for await (const _delta of stream.textStream) abort.abort();
+    await expectCancelled(world);
+    expect((await generateText({ model: openai.chat('quick'), prompt: 'Hi' })).text).toBeTruthy();
   });
 });
 

@@ -69,6 +69,19 @@ export function optionalArray(body: JsonObject, param: string): readonly unknown
   return value as readonly unknown[];
 }
 
+/** Service tiers that cost no more than the price list says, which knows none. OpenAI's and Anthropic's names. */
+const pricedTiers: readonly unknown[] = ['auto', 'default', 'flex', 'standard_only'];
+
+/** Refuses a call for a service tier that could cost more than is reserved and charged for it. @throws WeirError `invalid_request` */
+export function requirePricedTier(body: JsonObject): void {
+  const tier = body['service_tier'];
+  if (tier === undefined || tier === null || pricedTiers.includes(tier)) return;
+  throw invalidField(
+    'service_tier',
+    `"service_tier" is ${shown(tier)}. There is no price for it here; leave it out or give one of ${pricedTiers.join(', ')}.`,
+  );
+}
+
 /** The model that the caller asks for. @throws WeirError `invalid_request` */
 export function requiredModel(body: JsonObject): string {
   const value = body['model'];

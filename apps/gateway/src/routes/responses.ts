@@ -63,7 +63,11 @@ export const responses: MeteredRoute = {
       capParam: 'max_output_tokens',
       choices: 1,
       wantsStreamUsage: true,
-      media: { ...noMedia, imageInput: hasContent(input, 'input_image') },
+      media: {
+        ...noMedia,
+        audioInput: hasContent(input, 'input_audio'),
+        imageInput: hasContent(input, 'input_image'),
+      },
       addsStoredContext,
     };
   },
