@@ -538,6 +538,45 @@ describe('the engine with Redis away', () => {
     },
   );
 
+  it('over-admits no more than it says when Redis is killed under load, and books each call once', async () => {
+    const budget = costOf(10, 20) * 1_000n;
+    const who = caller({ 0: [limit({ metric: 'cost', window: 'month', amount: budget })] });
+    const settled = new Set<string>();
+    let killed: Promise<void> | null = null;
+    const callers = Array.from({ length: 16 }, async () => {
+      for (;;) {
+        const result = await engine.admit(callOf(who));
+        // Its share of what was left is used up.
+        if (result.outcome !== 'admitted') return;
+        await settle(engine, who, result.lease, 10, 20);
+        settled.add(result.lease.id);
+        if (settled.size >= 200) killed ??= server.kill();
+      }
+    });
+    await Promise.all(callers);
+    await killed;
+    const { admittedNano, worstCaseNano } = engine.exposure();
+    expect(settled.size).toBeGreaterThan(220);
+    expect(admittedNano).toBeGreaterThan(0n);
+    expect(worstCaseNano).toBeGreaterThanOrEqual(admittedNano);
+    expect(worstCaseNano).toBeLessThanOrEqual(budget / 10n);
+    await redisReturns();
+    await untilBooked();
+    await vi.waitFor(
+      async () =>
+        expect((await peek(direct, who)).map(({ inFlight }) => inFlight)).toEqual([0, 0, 0, 0]),
+      { timeout: 10_000 },
+    );
+    const ids = await outboxIds();
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(new Set(ids)).toEqual(settled);
+    const [usage] = await peek(direct, who);
+    expect(usage?.limits[0]).toMatchObject({
+      used: costOf(10, 20) * BigInt(settled.size),
+      reserved: 0n,
+    });
+  });
+
   it('frees the slots of a gateway that was killed, though its keys stay hot', async () => {
     const who = caller({ 3: [limit({ metric: 'concurrency', amount: 20 })] });
     const steady = connect(5_000);
