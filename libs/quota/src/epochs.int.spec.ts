@@ -89,6 +89,21 @@ describe('epochs', () => {
     expect(loadSeeds).toHaveBeenCalledTimes(1);
   });
 
+  it('takes records of another layout for lost: they are rebuilt and never misread', async () => {
+    const caller = inOneShard();
+    await keeper().ensure(0);
+    const { lease } = await admitted(engine, callOf(caller));
+    const { epoch, leases } = redis.keys(0);
+    expect(epoch).toMatch(/:epoch:\d+$/);
+    // What a version with other records left: its epoch under its own number, its data under the same names.
+    await redis.client.rename(epoch, epoch.replace(/\d+$/, '0'));
+    await redis.client.set(redis.keys(0).lease(lease.id), 'Rubbish');
+    expect((await keeper().ensure(0)).created).toBe(true);
+    expect(await redis.client.exists(leases, redis.keys(0).lease(lease.id))).toBe(0);
+    expect((await peek(engine, caller))[3]).toMatchObject({ inFlight: 0 });
+    expect((await admitted(engine, callOf(caller))).degraded).toBe(false);
+  });
+
   it('refuses another shard count than the one the installation was made with', async () => {
     await keeper().ensure(0);
     const other = await connect(4);

@@ -12,6 +12,12 @@ function escapeCharacter(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 }
 
+/**
+ * Raised with every change of the records' layout (lua/includes). It is part of the epoch's name, so data of another layout
+ * has no epoch, counts as lost, and is rebuilt from the ledger instead of being misread.
+ */
+const recordLayout = 2;
+
 /** The names of one shard's keys. All share the hash tag `{sNN}`, hence one Redis Cluster slot. */
 export class ShardKeys {
   readonly epoch: string;
@@ -29,7 +35,7 @@ export class ShardKeys {
     readonly shard: number,
   ) {
     const base = `${prefix}:${shardTag(shard)}`;
-    this.epoch = `${base}:epoch`;
+    this.epoch = `${base}:epoch:${recordLayout}`;
     this.epochLock = `${base}:epoch-lock`;
     this.seq = `${base}:seq`;
     this.meta = `${base}:meta`;

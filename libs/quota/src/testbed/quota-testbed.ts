@@ -127,7 +127,7 @@ export async function createTestbed(options: TestbedOptions): Promise<Testbed> {
 }
 
 export async function shardKeyNames(redis: QuotaRedis, shard: number): Promise<string[]> {
-  const base = redis.keys(shard).epoch.replace(/epoch$/, '');
+  const base = redis.keys(shard).leases.replace(/leases$/, '');
   const names: string[] = [];
   const nodes = 'nodes' in redis.client ? redis.client.nodes('master') : [redis.client];
   for (const node of nodes) {
