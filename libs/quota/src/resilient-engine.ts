@@ -5,7 +5,6 @@ import {
   type UnnumberedUsageEvent,
   WeirError,
 } from '@weir/domain';
-import { LRUCache } from 'lru-cache';
 import type { PlannedCheck } from './admission-plan.js';
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.js';
 import type { EventSpool } from './event-spool.js';
@@ -70,7 +69,8 @@ type SpooledCall = {
   readonly descriptor?: string;
 };
 
-const maxRemembered = 200_000;
+/** Beyond it the oldest are forgotten: they can no longer extend while Redis is away. */
+const maxStreams = 100_000;
 
 export function createResilientEngine(options: ResilientEngineOptions): ResilientEngine {
   return new ResilientEngine(options);
@@ -87,8 +87,8 @@ export class ResilientEngine implements QuotaEngine {
   private readonly local: LocalEngine;
   private readonly remainders = new KnownRemainders();
   private readonly breakers = new Map<number, CircuitBreaker>();
-  /** Calls admitted by Redis that may have to be extended without it. */
-  private readonly calls = new LRUCache<string, AdmitCall>({ max: maxRemembered });
+  /** Streams admitted by Redis that may have to be extended without it. Nothing else grows while it runs. */
+  private readonly streams = new Map<string, AdmitCall>();
   private readonly openEnterprises = new Set<string>();
   private admittedNano = 0n;
   private admittedCalls = 0;
@@ -147,7 +147,7 @@ export class ResilientEngine implements QuotaEngine {
         const result = await this.options.engine.admit(call);
         breaker.succeeded();
         if (result.outcome === 'admitted') {
-          this.calls.set(call.leaseId, call);
+          if (call.draft.streamed) this.rememberStream(call);
           this.remainders.note(call, result.remaining, this.options.redis.clock.now());
         }
         return result;
@@ -203,7 +203,7 @@ export class ResilientEngine implements QuotaEngine {
 
   /** While Redis is away: kept in the spool (`seq` 0, epoch `local`), on the disk when this resolves. */
   async settle(lease: Lease, actual: Actual, event: UnnumberedUsageEvent): Promise<SettleResult> {
-    this.calls.delete(lease.id);
+    this.streams.delete(lease.id);
     if (lease.epoch === undefined) {
       // The journal knows also a call whose lease ran out here while this process stood still.
       const admission = this.options.admissions.get(lease.id);
@@ -231,7 +231,7 @@ export class ResilientEngine implements QuotaEngine {
   }
 
   async void(lease: Pick<Lease, 'id' | 'shard' | 'enterpriseId'>): Promise<void> {
-    this.calls.delete(lease.id);
+    this.streams.delete(lease.id);
     if (this.options.admissions.get(lease.id)) {
       await this.local.void(lease);
       await this.ended(lease.id);
@@ -268,6 +268,14 @@ export class ResilientEngine implements QuotaEngine {
     clearInterval(this.confirmTimer);
     for (const breaker of this.breakers.values()) breaker.stop();
     await this.draining;
+  }
+
+  private rememberStream(call: AdmitCall): void {
+    if (this.streams.size >= maxStreams) {
+      const [oldest] = this.streams.keys();
+      if (oldest !== undefined) this.streams.delete(oldest);
+    }
+    this.streams.set(call.leaseId, call);
   }
 
   private unconfirmedShards(): number[] {
@@ -346,7 +354,7 @@ export class ResilientEngine implements QuotaEngine {
       this.admittedNano += by.costNano;
       return { outcome: 'granted', expiresAtMs };
     }
-    const call = this.calls.get(lease.id);
+    const call = this.streams.get(lease.id);
     if (degradedMode === 'closed' || !call) {
       throw new WeirError('quota_unavailable', 'limits cannot be checked at the moment');
     }
