@@ -112,12 +112,13 @@ export class Books {
     const { rows } = await pool.query(
       `select ${sums('usage_event', "count(*) filter (where kind = 'usage')")} as events,
          ${sums('usage_rollup', 'coalesce(sum(requests), 0)')} as quarters,
-         ${sums('usage_rollup_day', 'coalesce(sum(requests), 0)')} as days`,
+         ${sums('usage_rollup_day', 'coalesce(sum(requests), 0)')} as days,
+         ${sums('usage_rollup_month', 'coalesce(sum(requests), 0)')} as months`,
       [enterpriseId],
     );
-    const [{ events, quarters, days }] = rows;
-    if (events !== quarters || events !== days) {
-      faults.push({ kind: 'roll-up', text: `rows ${events}; quarters ${quarters}; days ${days}` });
+    const [{ events, ...rollups }] = rows;
+    for (const [table, sum] of Object.entries(rollups)) {
+      if (sum !== events) faults.push({ kind: 'roll-up', text: `rows ${events}; ${table} ${sum}` });
     }
     return faults;
   }
