@@ -53,6 +53,17 @@ describe('DenyCache', () => {
     expect(cache.denialOf(policy(), ask())).toBeNull();
   });
 
+  it('remembers a long wait briefly, so that a storm does not reach the store, and tells the whole of it', () => {
+    remember({ window: 'hour', retryAfterMs: 1_800_000 });
+    now = 100;
+    expect(cache.denialOf(policy(), null)).toMatchObject({
+      retryAfterMs: 1_799_900,
+      violations: [{ retryAfterMs: 1_799_900 }],
+    });
+    now = 250;
+    expect(cache.denialOf(policy(), null)).toBeNull();
+  });
+
   it('refuses before the body is read only what every call would meet', () => {
     remember({});
     expect(cache.denialOf(policy(), null)).not.toBeNull();

@@ -2,13 +2,19 @@ import { isCalendarWindow, type CallerPolicy } from '@weir/domain';
 import type { Refused, Reservation, Violation } from '@weir/quota';
 import { LRUCache } from 'lru-cache';
 
-type Denial = { readonly violation: Violation; readonly untilMs: number };
+type Denial = {
+  readonly violation: Violation;
+  readonly forgottenAtMs: number;
+  /** When its own retry-after is over; null where waiting does not help. */
+  readonly liftedAtMs: number | null;
+};
 type Entry = { readonly version: number; readonly denials: readonly Denial[] };
 
 const callersMax = 20_000;
-/** A refusal is remembered no longer than this, however long it will last: an edit that goes unnoticed must not. */
+/** A rate's refusal that lasts longer is asked for again now and then: calls that end may give something back before. */
 const rateMsMax = 10_000;
-const budgetMsMax = 250;
+/** How long such a one, or that of a budget, is remembered. */
+const briefMs = 250;
 
 /**
  * Refusals that are sure to be repeated until a known instant, so that a storm of refused calls does not reach the store.
@@ -33,7 +39,10 @@ export class DenyCache {
     const now = this.now();
     const denials = refused.violations.flatMap((violation): Denial[] => {
       const ms = lastsMs(violation);
-      return ms === null ? [] : [{ violation, untilMs: now + ms }];
+      if (ms === null) return [];
+      const { retryAfterMs } = violation;
+      const liftedAtMs = retryAfterMs === null ? null : now + retryAfterMs;
+      return [{ violation, forgottenAtMs: now + ms, liftedAtMs }];
     });
     if (denials.length > 0) {
       this.entries.set(policy.key.id, { version: policy.version, denials });
@@ -57,11 +66,12 @@ export class DenyCache {
       return null;
     }
     const now = this.now();
-    const violations = entry.denials.flatMap(({ violation, untilMs }): Violation[] => {
-      if (untilMs <= now || !appliesTo(violation, ask)) return [];
-      const retryAfterMs = violation.retryAfterMs === null ? null : untilMs - now;
-      return [{ ...violation, retryAfterMs }];
-    });
+    const violations = entry.denials.flatMap(
+      ({ violation, forgottenAtMs, liftedAtMs }): Violation[] => {
+        if (forgottenAtMs <= now || !appliesTo(violation, ask)) return [];
+        return [{ ...violation, retryAfterMs: liftedAtMs === null ? null : liftedAtMs - now }];
+      },
+    );
     if (violations.length === 0) return null;
     this.denied += 1;
     const waits = violations.map(({ retryAfterMs }) => retryAfterMs);
@@ -70,13 +80,12 @@ export class DenyCache {
   }
 }
 
+/** How long a refusal is remembered; null where it is not. */
 function lastsMs(violation: Violation): number | null {
   if (violation.impossible || violation.metric === 'concurrency') return null;
-  if (isCalendarWindow(violation.window)) return violation.reserved === 0n ? budgetMsMax : null;
-  // Longer than the bound: the store is asked again in between, which costs one trip.
-  return violation.retryAfterMs === null || violation.retryAfterMs > rateMsMax
-    ? null
-    : violation.retryAfterMs;
+  if (isCalendarWindow(violation.window)) return violation.reserved === 0n ? briefMs : null;
+  if (violation.retryAfterMs === null) return null;
+  return violation.retryAfterMs > rateMsMax ? briefMs : violation.retryAfterMs;
 }
 
 function appliesTo(

@@ -69,25 +69,29 @@ describe('upstream routing', () => {
     },
   );
 
-  it('tries nobody else when the request itself is refused, or once bytes have come', async () => {
-    const refused = await publish({}, 'demo-small');
-    const upstreamModel = 'demo-small#status:400';
-    const world = await harness.publish({
-      upstreams: refused.enterprise.upstreams,
-      models: [
-        model('small', '', {
-          routes: refused.enterprise.upstreams.map(({ id }, priority) => ({
-            upstreamId: id,
-            upstreamModel,
-            weight: 1,
-            priority,
-          })),
-        }),
-      ],
-    });
+  it.each([
+    ['when the request itself is refused', 'status:400', false, 400],
+    ['once a stream has begun', 'eof_mid_stream', true, 200],
+    ['once an answer has begun', 'eof_mid_stream', false, 502],
+  ])('tries nobody else %s', async (_name, fault, stream, status) => {
+    const upstreams = [
+      harness.demoUpstream({ name: 'First' }),
+      harness.demoUpstream({ name: 'Second' }),
+    ];
+    const routes = upstreams.map(({ id }, priority) => ({
+      upstreamId: id,
+      upstreamModel: priority === 0 ? `demo-small#${fault}` : 'demo-small',
+      weight: 1,
+      priority,
+    }));
+    const world = await harness.publish({ upstreams, models: [model('small', '', { routes })] });
     const requestId = newId();
-    expect((await harness.chat(world, {}, { requestId })).status).toBe(400);
+    const response = await harness.chat(world, { stream }, { requestId });
+    await response.text();
+    expect(response.status).toBe(status);
+    await expectNothingHeld(harness, world);
     expect(await harness.bill([requestId])).toHaveLength(1);
+    expect((await harness.events(world)).length).toBe(status === 400 ? 0 : 1);
   });
 
   it('admits a fallback before it is tried: without the room for a second request it is not', async () => {

@@ -320,6 +320,33 @@ describe('a 429', () => {
     },
   );
 
+  it('tells the limit also when it is repeated from memory, and in the words of Anthropic on its route', async () => {
+    const upstream = harness.demoUpstream({ dialect: 'anthropic' });
+    const world = await harness.publish({
+      upstreams: [upstream],
+      models: [model('m', upstream.id, { dialect: 'anthropic' })],
+      limits: { user: [limit('requests', 'hour', '1')] },
+    });
+    const ask = () =>
+      harness.post('/v1/messages', world, { model: 'm', max_tokens: 9, messages: question });
+    await (await ask()).arrayBuffer();
+    const resets: number[] = [];
+    for (let call = 0; call < 3; call += 1) {
+      const { status, headers } = await ask();
+      expect(status).toBe(429);
+      expect(headers.get('anthropic-ratelimit-requests-limit')).toBe('1');
+      expect(headers.get('anthropic-ratelimit-requests-remaining')).toBe('0');
+      expect(headers.get('x-ratelimit-remaining-requests')).toBe('0');
+      expect(headers.get('ratelimit')).toMatch(/^"requests";r=0;t=\d+$/);
+      expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      resets.push(Date.parse(headers.get('anthropic-ratelimit-requests-reset') ?? ''));
+    }
+    // The same moment each time, but for the second that it is rounded to.
+    expect(Math.max(...resets) - Math.min(...resets)).toBeLessThanOrEqual(1_000);
+    expect(Math.min(...resets)).toBeGreaterThan(Date.now());
+    expect(await harness.metric('weir_local_denials')).toBeGreaterThan(0);
+  });
+
   it('and every other refusal carries a request id by which it can be found', async () => {
     const world = await harness.publish({ limits: { key: [limit('requests', 'month', '0')] } });
     const answers = [
