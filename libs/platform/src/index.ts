@@ -1,4 +1,4 @@
-export { createWeirApp, startWeirApp, type WeirAppOptions } from './app.js';
+export { createWeirApp, ownHead, startWeirApp, type WeirAppOptions } from './app.js';
 export { ConfigError, loadConfig, serverConfigShape, type ConfigFault } from './config.js';
 export {
   renderAdminError,

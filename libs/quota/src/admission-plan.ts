@@ -7,6 +7,7 @@ import {
   type Period,
   periodAt,
   type PolicyScope,
+  type ScopeRef,
   type SlidingWindow,
 } from '@weir/domain';
 import {
@@ -25,6 +26,8 @@ import { type PackedItem, packList } from './msgpack.js';
 export type PlannedCheck = {
   readonly scopeIndex: number;
   readonly scope: PolicyScope;
+  /** The scope as answers name it. */
+  readonly scopeRef: ScopeRef;
   readonly limit: Limit & { readonly amount: bigint };
   readonly kind: 'concurrency' | 'calendar' | 'sliding';
   /** The calendar period it counts in; null for other kinds. */
@@ -79,6 +82,7 @@ export function planAdmission(
       (limit): limit is Limit & { amount: bigint } =>
         limit.amount !== null && (limit.model === null || limit.model === model),
     );
+    const scopeRef = { level: scope.level, id: scope.id, name: scope.name };
     const slots = new Ordered();
     const calendars = new Ordered();
     const rings = new Ordered<RingShape>();
@@ -105,7 +109,7 @@ export function planAdmission(
           ringOf(limit.metric, window),
         );
       }
-      counted.push({ check: { scopeIndex, scope, limit, kind, period }, ordinal });
+      counted.push({ check: { scopeIndex, scope, scopeRef, limit, kind, period }, ordinal });
     }
     // The fields of a scope stand in a row: concurrency, calendar, rings.
     const before = {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Clock, shardTag, systemClock, WeirError } from '@weir/domain';
 import { Cluster, Redis } from 'ioredis';
 import { ShardKeys } from './keys.js';
-import { ScriptCommand } from './script-command.js';
+import { type Fenced, ScriptCommand } from './script-command.js';
 import { type ScriptName, type ScriptSources, shippedScripts } from './script-sources.js';
 
 export type QuotaLogger = {
@@ -28,6 +28,9 @@ export type QuotaRedisOptions = {
 
 /** A script's reply: a text in bytes, or a list of such. */
 export type ScriptReply = Buffer | readonly unknown[];
+
+/** A script's reply, and the epoch that it ran under. */
+export type FencedReply = { readonly reply: ScriptReply; readonly epoch: string };
 
 export type Fence = {
   readonly epoch: string;
@@ -174,12 +177,11 @@ export class QuotaRedis {
     shard: number,
     keys: readonly string[],
     args: readonly (string | Buffer)[],
-  ): Promise<{ reply: ScriptReply; epoch: string }> {
-    const shardKeys = this.keys(shard);
-    const allKeys = [shardKeys.epoch, ...keys];
+  ): Promise<FencedReply> {
+    const key = this.keys(shard).epoch;
     let epoch = this.knownEpochs.get(shard) ?? '';
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      const reply = await this.run(name, allKeys, [epoch, ...args]);
+      const reply = await this.run(name, keys, args, { key, epoch });
       if (!Buffer.isBuffer(reply) || reply[0] !== 0x45 /* E */) return { reply, epoch };
       epoch = await this.confirmEpoch(shard);
     }
@@ -187,23 +189,24 @@ export class QuotaRedis {
   }
 
   /** Runs a script. Every failure is `quota_unavailable`: whoever asks decides by its degraded mode. */
-  async run(
+  run(
     name: ScriptName,
     keys: readonly string[],
     args: readonly (string | Buffer)[],
+    fence: Fenced | null = null,
   ): Promise<ScriptReply> {
     const { sha, source } = this.scripts[name];
-    try {
-      return await this.send(new ScriptCommand('evalsha', sha, keys, args));
-    } catch (error) {
-      if (!isNoScript(error)) throw unavailable(name, error);
-    }
-    try {
-      // Redis was restarted or its scripts flushed. EVAL runs and caches; the failed EVALSHA had run nothing.
-      return await this.send(new ScriptCommand('eval', source, keys, args));
-    } catch (error) {
-      throw unavailable(name, error);
-    }
+    return this.send(new ScriptCommand('evalsha', sha, keys, args, fence)).catch(
+      async (error: unknown) => {
+        if (!isNoScript(error)) throw unavailable(name, error);
+        try {
+          // Redis was restarted or its scripts flushed. EVAL runs and caches; the failed EVALSHA had run nothing.
+          return await this.send(new ScriptCommand('eval', source, keys, args, fence));
+        } catch (again) {
+          throw unavailable(name, again);
+        }
+      },
+    );
   }
 
   private send(command: ScriptCommand): Promise<ScriptReply> {

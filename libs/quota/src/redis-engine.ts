@@ -21,13 +21,14 @@ import type {
   ScopeUsage,
   SettleResult,
 } from './quota-engine.js';
-import type { Fence, QuotaRedis, ScriptReply } from './quota-redis.js';
+import type { Fence, FencedReply, QuotaRedis, ScriptReply } from './quota-redis.js';
 import { type RecentSettlement, RecentSettlements } from './recent-settlements.js';
 import { UnansweredAdmits } from './unanswered-admits.js';
 import { longestWait, narrowestFirst, readPassed, remainingOf } from './violations.js';
 
 /** How long an ended lease is remembered, so that what comes twice or late has no second effect. */
 export const tombstoneMs = 86_400_000;
+const tombstoneText = String(tombstoneMs);
 
 /** Calls in flight whose plan is kept for `extend`; beyond it the oldest are forgotten and can no longer extend. */
 const maxCallsInFlight = 200_000;
@@ -216,7 +217,7 @@ export class RedisEngine implements QuotaEngine {
     descriptor: Buffer,
   ): Promise<SettleResult> {
     const bytes = this.recent.bytesOf(JSON.stringify(event));
-    const { state, rest, epoch } = await this.runSettle(lease, actual, bytes);
+    const { state, rest, epoch } = readSettled(await this.runSettle(lease, actual, bytes));
     this.inFlight.delete(lease.id);
     switch (state) {
       case 'O': {
@@ -248,7 +249,7 @@ export class RedisEngine implements QuotaEngine {
       'void',
       lease.shard,
       [keys.lease(lease.id), keys.leases],
-      [keys.scopePrefix, lease.id, String(tombstoneMs)],
+      [keys.scopePrefix, lease.id, tombstoneText],
     );
   }
 
@@ -271,20 +272,14 @@ export class RedisEngine implements QuotaEngine {
     throw new WeirError('quota_unavailable', 'the clock of Redis does not stand still', { shard });
   }
 
-  private async runSettle(
-    lease: Lease,
-    actual: Actual,
-    event: Buffer,
-  ): Promise<{ state: string; rest: Buffer; epoch: string }> {
+  private runSettle(lease: Lease, actual: Actual, event: Buffer): Promise<FencedReply> {
     const keys = this.redis.keys(lease.shard);
-    const { reply, epoch } = await this.redis.runFenced(
+    return this.redis.runFenced(
       'settle',
       lease.shard,
       [keys.lease(lease.id), keys.leases, keys.seq, keys.outbox],
-      [keys.scopePrefix, usedNumbers(actual), event, lease.id, String(tombstoneMs), '0'],
+      [keys.scopePrefix, usedNumbers(actual), event, lease.id, tombstoneText, '0'],
     );
-    const answer = bytesOf(reply);
-    return { state: String.fromCharCode(answer[0] ?? 0), rest: answer.subarray(1), epoch };
   }
 
   /**
@@ -311,14 +306,7 @@ export class RedisEngine implements QuotaEngine {
       'book',
       lease.shard,
       [keys.lease(lease.id), keys.seq, keys.outbox],
-      [
-        keys.scopePrefix,
-        usedNumbers(actual),
-        event,
-        lease.id,
-        String(tombstoneMs),
-        descriptor ?? '',
-      ],
+      [keys.scopePrefix, usedNumbers(actual), event, lease.id, tombstoneText, descriptor ?? ''],
     );
     const answer = bytesOf(reply);
     if (answer[0] !== 0x4f /* O */) return null;
@@ -373,7 +361,7 @@ export class RedisEngine implements QuotaEngine {
 
   private async replayOne(entry: RecentSettlement, fence: Fence): Promise<void> {
     const { lease, actual, event, descriptor } = entry;
-    const { state, rest, epoch } = await this.runSettle(lease, actual, event);
+    const { state, rest, epoch } = readSettled(await this.runSettle(lease, actual, event));
     if (state === 'O') {
       const seq = Number(rest.toString('latin1'));
       this.remember(lease, actual, event, descriptor, epoch, seq);
@@ -421,7 +409,7 @@ export class RedisEngine implements QuotaEngine {
         packDoubles(limbsOf(differenceNano)),
         JSON.stringify(adjustment),
         adjustment.id,
-        String(tombstoneMs),
+        tombstoneText,
       ],
     );
     const answer = bytesOf(reply);
@@ -545,6 +533,15 @@ function monthDescriptor({ data }: UnnumberedUsageEvent): Buffer {
     path.length,
     ...path.flatMap(({ id }) => [safeId(id), 0, 1, 0, calendarField(data.periodId, null)]),
   ]);
+}
+
+function readSettled({ reply, epoch }: FencedReply): {
+  state: string;
+  rest: Buffer;
+  epoch: string;
+} {
+  const answer = bytesOf(reply);
+  return { state: String.fromCharCode(answer[0] ?? 0), rest: answer.subarray(1), epoch };
 }
 
 function bytesOf(reply: ScriptReply): Buffer {

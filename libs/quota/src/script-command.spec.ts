@@ -1,3 +1,4 @@
+import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { encodeCommand, ScriptCommand } from './script-command.js';
 
@@ -28,8 +29,17 @@ describe('ScriptCommand', () => {
   it('is written as ioredis writes the same call', () => {
     const args = ['epoch', Buffer.from([1, 128, 254]), '{"name":"Straße"}', Buffer.alloc(0)];
     const command = new ScriptCommand('evalsha', 'abc', ['{s}:one', '{s}:two'], args);
-    const theirs = Object.getPrototypeOf(ScriptCommand.prototype) as ScriptCommand;
-    expect(command.toWritable()).toEqual(theirs.toWritable.call(command));
+    const theirs = new Command('evalsha', ['abc', '2', '{s}:one', '{s}:two', ...args]);
+    expect(command.toWritable()).toEqual(theirs.toWritable({}));
     expect(command.getKeys()).toEqual(['{s}:one', '{s}:two']);
+  });
+
+  it('takes the fence for the first key and argument, also where a cluster asks which slot it is for', () => {
+    const fence = { key: '{t}:epoch', epoch: '7' };
+    const command = new ScriptCommand('evalsha', 'abc', ['{s}:one'], ['x'], fence);
+    const theirs = new Command('evalsha', ['abc', '2', '{t}:epoch', '{s}:one', '7', 'x']);
+    expect(command.toWritable()).toEqual(Buffer.from(theirs.toWritable({}) as string));
+    expect(command.getKeys()).toEqual(theirs.getKeys());
+    expect(command.getSlot()).toBe(theirs.getSlot());
   });
 });

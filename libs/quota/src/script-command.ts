@@ -13,35 +13,61 @@ let used = 0;
  * how it is queued, answered and, in a cluster, routed stays ioredis' affair.
  */
 export class ScriptCommand extends Command {
+  /** @param fence a key and an argument that go before the others. */
   constructor(
     name: 'evalsha' | 'eval',
-    script: string,
-    keys: readonly string[],
-    args: readonly (string | Buffer)[],
+    private readonly script: string,
+    private readonly scriptKeys: readonly string[],
+    private readonly scriptArgs: readonly Argument[],
+    private readonly fence: Fenced | null = null,
   ) {
-    super(name, [script, String(keys.length), ...keys, ...args], { replyEncoding: null });
+    // ioredis copies and looks through whatever it is given: it needs to know the keys alone.
+    super(name, [], { replyEncoding: null });
+  }
+
+  override getKeys(): string[] {
+    return this.fence === null ? [...this.scriptKeys] : [this.fence.key, ...this.scriptKeys];
   }
 
   override toWritable(): Buffer {
-    return encodeCommand(this.name, this.args as (string | Buffer)[]);
+    const { script, fence, scriptKeys: keys, scriptArgs: args } = this;
+    return fence === null
+      ? encodeCommand(this.name, [script, String(keys.length)], keys, args)
+      : encodeCommand(
+          this.name,
+          [script, String(keys.length + 1), fence.key],
+          keys,
+          [fence.epoch],
+          args,
+        );
   }
 }
 
-/** An array of bulk strings (Redis serialization protocol), the name first. */
-export function encodeCommand(name: string, args: readonly (string | Buffer)[]): Buffer {
+type Argument = string | Buffer;
+/** The key of a shard's epoch, and the epoch that is expected there. */
+export type Fenced = { readonly key: string; readonly epoch: string };
+
+/** An array of bulk strings (Redis serialization protocol), the name first, then the lists one after the other. */
+export function encodeCommand(name: string, ...lists: readonly (readonly Argument[])[]): Buffer {
   // A UTF-16 unit takes three bytes at most.
   let bytesMax = 2 * framingBytes + name.length * 3;
-  for (const arg of args) {
-    bytesMax += framingBytes + (typeof arg === 'string' ? arg.length * 3 : arg.length);
+  let count = 1;
+  for (const list of lists) {
+    count += list.length;
+    for (const arg of list) {
+      bytesMax += framingBytes + (typeof arg === 'string' ? arg.length * 3 : arg.length);
+    }
   }
   if (slab.length - used < bytesMax) {
     slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, bytesMax));
     used = 0;
   }
   const start = used;
-  writeHead(asterisk, args.length + 1);
+  writeHead(asterisk, count);
   writeBulk(name);
-  for (const arg of args) writeBulk(arg);
+  for (const list of lists) {
+    for (const arg of list) writeBulk(arg);
+  }
   return slab.subarray(start, used);
 }
 

@@ -1,4 +1,3 @@
-import type { ScopeRef } from '@weir/domain';
 import type { AdmissionPlan, PlannedCheck } from './admission-plan.js';
 import { fromLimbs } from './limbs.js';
 import type { Remaining, Violation } from './quota-engine.js';
@@ -38,11 +37,6 @@ export function requestedOf(check: PlannedCheck, asked: Asked): bigint {
   }
 }
 
-export function scopeRefOf(check: PlannedCheck): ScopeRef {
-  const { level, id, name } = check.scope;
-  return { level, id, name };
-}
-
 /** A limit that a call would pass, as a violation. `taken` and `reserved` include the call itself. */
 export function violationOf(
   check: PlannedCheck,
@@ -67,7 +61,7 @@ export function violationOf(
   // A limit of 0 blocks everything, also what would take nothing of it: no wait helps.
   if (limit.amount === 0n) retryAfterMs = null;
   return {
-    scope: scopeRefOf(check),
+    scope: check.scopeRef,
     limitId: limit.id,
     metric: limit.metric,
     window: limit.window,
@@ -115,7 +109,7 @@ export function remainingOf(check: PlannedCheck, taken: bigint, nowMs: number): 
     resetMs = taken === 0n ? 0 : (Math.floor(nowMs / widthMs) + parts + 1) * widthMs - nowMs;
   }
   return {
-    scope: scopeRefOf(check),
+    scope: check.scopeRef,
     limitId: limit.id,
     metric: limit.metric,
     window: limit.window,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { WeirError, type CallerPolicy, type Clock, type ModelDocument } from '@weir/domain';
 import type { PolicyStore } from '@weir/quota';
@@ -32,7 +32,7 @@ function keySha256Of(headers: IncomingHttpHeaders): string {
     );
   }
   if (secret.length > secretCharactersMax) throw unknownKey();
-  return createHash('sha256').update(secret).digest('hex');
+  return hash('sha256', secret, 'hex');
 }
 
 function unknownKey(): WeirError {

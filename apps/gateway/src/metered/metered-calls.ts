@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { WeirError, type CallerPolicy, type Clock } from '@weir/domain';
 import { toWeirError, type Logger } from '@weir/platform';
 import type { PolicyStore, QuotaEngine, Violation } from '@weir/quota';
@@ -54,6 +55,7 @@ import {
   upstreamRefusal,
 } from '../upstream/upstream-errors.js';
 import { forwardableHeaders, returnedHeaders } from '../upstream/upstream-headers.js';
+import { isEventStream, WholeBody } from '../upstream/whole-answer.js';
 
 export type MeteredCallsParts = {
   readonly config: GatewayConfig;
@@ -126,11 +128,12 @@ export class MeteredCalls {
     response: ServerResponse,
     from: Pick<Incoming, 'requestId' | 'address'>,
   ): void {
-    const client = new ClientStream(response, this.parts.config.CLIENT_STALL_MS);
     const { requestId, address } = from;
+    const client = new ClientStream(response, requestId, this.parts.config.CLIENT_STALL_MS);
     const incoming = { route, request, requestId, address, client, startedMs: performance.now() };
-    const run = this.answer(incoming, response).finally(() => this.running.delete(run));
+    const run = this.answer(incoming, response);
     this.running.add(run);
+    void run.then(() => this.running.delete(run));
   }
 
   /** For the shutdown, once the server has given its callers their time: stops what still runs and waits for its settlement. */
@@ -212,11 +215,14 @@ export class MeteredCalls {
   }
 
   /** Makes the call, or repeats the answer that it got before under the same idempotency key. */
-  private async once(call: ReadCall): Promise<void> {
-    const { request, route, client, caller, bytes } = call;
-    const key = request.headers['idempotency-key'];
-    if (key === undefined) return this.attempt(call);
-    const found = await this.parts.idempotency.claim(caller.policy, String(key), route.path, bytes);
+  private once(call: ReadCall): Promise<void> {
+    const key = call.request.headers['idempotency-key'];
+    return key === undefined ? this.attempt(call) : this.onceUnder(String(key), call);
+  }
+
+  private async onceUnder(key: string, call: ReadCall): Promise<void> {
+    const { route, client, caller, bytes } = call;
+    const found = await this.parts.idempotency.claim(caller.policy, key, route.path, bytes);
     if ('replay' in found) {
       const { status, contentType, body } = found.replay;
       client.answer(status, { 'content-type': contentType, 'idempotent-replayed': 'true' }, body);
@@ -265,7 +271,7 @@ export class MeteredCalls {
   }
 
   /** Only a call that has not been tried waits: a fallback is late already. */
-  private async admit(
+  private admit(
     call: ReadCall,
     attempt: number,
     tried: ReadonlySet<string>,
@@ -365,6 +371,7 @@ export class MeteredCalls {
         requestId: call.requestId,
         streamed: call.asked.streamed,
         cut: stop,
+        wholeBytesMax: this.parts.config.ANSWER_LIMIT_BYTES,
       });
       metrics.upstreamFirstByte(call.route.path, secondsSince(sentMs));
       if (answer.status < 200 || answer.status > 299) {
@@ -372,9 +379,12 @@ export class MeteredCalls {
         return await this.refusedByUpstream(call, admitted, live, answer);
       }
       live.markAnswered();
-      const isStream = String(answer.headers['content-type'] ?? '').startsWith('text/event-stream');
-      if (isStream) await this.relayStreamed(call, admitted, live, answer);
-      else await this.relayWhole(call, admitted, live, answer);
+      const { body } = answer;
+      if (isEventStream(answer.headers) && !(body instanceof WholeBody)) {
+        await this.relayStreamed(call, admitted, live, answer, body);
+      } else {
+        await this.relayWhole(call, admitted, live, answer);
+      }
       return 'answered';
     } catch (thrown) {
       const isCut = thrown instanceof UpstreamFailure && thrown.phase === 'body';
@@ -422,11 +432,12 @@ export class MeteredCalls {
     admitted: AdmittedCall,
     live: LiveCall,
     answer: UpstreamAnswer,
+    body: Readable,
   ): Promise<void> {
     const { engine, settler, config } = this.parts;
     const { plan, model, price, promptTokens, caller } = admitted;
     const { asked, client } = call;
-    const cut = (): void => void answer.body.destroy();
+    const cut = (): void => void body.destroy();
     this.cuts.add(cut);
     client.begin(200, {
       ...this.answerHeaders(admitted, answer),
@@ -443,7 +454,7 @@ export class MeteredCalls {
     try {
       await relayStream({
         upstream: admitted.candidate.upstream,
-        body: answer.body,
+        body,
         client,
         reading: call.route.openStream(asked),
         call: live,
@@ -485,18 +496,21 @@ export class MeteredCalls {
     answer: UpstreamAnswer,
   ): Promise<void> {
     const { candidate } = admitted;
-    const bytes = await readWhole(answer, this.parts.config.ANSWER_LIMIT_BYTES).catch(
-      (error: unknown) => {
-        throw failureInBody(candidate.upstream, error);
-      },
-    );
+    let bytes: Buffer;
+    try {
+      bytes = await readWhole(answer, this.parts.config.ANSWER_LIMIT_BYTES);
+    } catch (error) {
+      throw failureInBody(candidate.upstream, error);
+    }
     const body = parseErrorBody(bytes);
     if (body === null) {
       throw failureInBody(candidate.upstream, new Error('the answer is not a JSON object'));
     }
     live.markFirstToken();
     const { report, delivered } = call.route.readAnswer(body);
-    for (const piece of delivered) live.delivered.add(piece);
+    if (report?.hasOutput !== true) {
+      for (const piece of delivered()) live.delivered.add(piece);
+    }
     const status = call.client.hasLeft ? 'cancelled' : 'ok';
     await this.parts.settler.end(live, { status, report });
     if (call.client.isWaiting) {
@@ -604,10 +618,8 @@ function secondsSince(startMs: number): number {
 /** Reads a body whole, up to a bound. */
 async function readWhole({ body, headers }: UpstreamAnswer, bytesMax: number): Promise<Buffer> {
   const tooLarge = (): Error => new Error(`the answer is larger than ${bytesMax} bytes`);
-  const declared = Number(headers['content-length']);
-  if (declared > bytesMax) throw tooLarge();
-  // With a length that is within the bound, undici reads faster than an iterator does.
-  if (declared >= 0 && body.bytes !== undefined) return Buffer.from(await body.bytes());
+  if (Number(headers['content-length']) > bytesMax) throw tooLarge();
+  if (body instanceof WholeBody) return body.bytes();
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {

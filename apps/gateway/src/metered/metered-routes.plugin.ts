@@ -1,3 +1,4 @@
+import { ownHead } from '@weir/platform';
 import type { FastifyInstance } from 'fastify';
 import type { MeteredRoute } from '../routes/metered-route.js';
 import type { MeteredCalls } from './metered-calls.js';
@@ -17,6 +18,7 @@ export function registerMeteredRoutes(
       scope.post(
         route.path,
         {
+          config: ownHead,
           // The last of the hooks before a body would be read. It takes the call over and never hands it on.
           onRequest: (request, reply, _next) => {
             reply.hijack();

@@ -31,8 +31,25 @@ function caller(): { connection: Connection; client: ClientStream } {
   const connection = new Connection({ writableHighWaterMark: 1_024 });
   const response = new ServerResponse(new IncomingMessage(connection as never));
   response.assignSocket(connection as never);
-  return { connection, client: new ClientStream(response, 60_000) };
+  return { connection, client: new ClientStream(response, 'request-1', 60_000) };
 }
+
+describe('the head of an answer', () => {
+  it('carries the request id, whether the answer is whole, a stream or a comment first', async () => {
+    for (const answer of [
+      (client: ClientStream) => client.answer(200, { 'x-own': 'kept' }, '{}'),
+      (client: ClientStream) => client.begin(200, { ...streamHead, 'x-own': 'kept' }),
+      (client: ClientStream) => client.comment('waiting', { ...streamHead, 'x-own': 'kept' }),
+    ]) {
+      const { connection, client } = caller();
+      answer(client);
+      await connection.open();
+      expect(connection.sent).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+      expect(connection.sent).toContain('\r\nx-request-id: request-1\r\n');
+      expect(connection.sent).toContain('\r\nx-own: kept\r\n');
+    }
+  });
+});
 
 describe('the comments of a stream that has not begun', () => {
   it('open it once, and the answer that follows goes on in it', async () => {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { requestIdHeader } from '@weir/platform';
 import type { RecordedAnswer } from '../idempotency/idempotency-store.js';
 
 /** What every stream goes out with. */
@@ -22,6 +23,7 @@ export class ClientStream {
 
   constructor(
     private readonly response: ServerResponse,
+    private readonly requestId: string,
     private readonly stallMs: number,
     private readonly now: () => number = () => performance.now(),
   ) {
@@ -68,7 +70,7 @@ export class ClientStream {
     if (this.hasLeft || this.response.writableEnded) return;
     if (!this.response.headersSent) {
       this.waiting = true;
-      this.response.writeHead(200, headers);
+      this.response.writeHead(200, this.headWith(headers));
     }
     this.sendComment(text);
   }
@@ -78,7 +80,7 @@ export class ClientStream {
     this.recording?.begin(status, headers);
     this.waiting = false;
     if (this.hasLeft || this.response.headersSent) return;
-    this.response.writeHead(status, headers);
+    this.response.writeHead(status, this.headWith(headers));
     this.response.flushHeaders();
   }
 
@@ -86,12 +88,18 @@ export class ClientStream {
   answer(status: number, headers: Readonly<Record<string, string>>, body: Buffer | string): void {
     this.recording?.begin(status, headers);
     this.finish(body, () => {
-      this.response.writeHead(status, {
-        ...headers,
-        'content-length': String(Buffer.byteLength(body)),
-      });
+      const head = this.headWith(headers);
+      head.push('content-length', String(Buffer.byteLength(body)));
+      this.response.writeHead(status, head);
       this.response.end(body);
     });
+  }
+
+  /** A head as Node takes it fastest: names and values in turn, the request id with them. */
+  private headWith(headers: Readonly<Record<string, string>>): string[] {
+    const head = [requestIdHeader, this.requestId];
+    for (const name in headers) head.push(name, headers[name] ?? '');
+    return head;
   }
 
   /** Writes, and resolves when the caller can take more. A caller that takes nothing for too long is cut off. */

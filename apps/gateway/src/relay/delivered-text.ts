@@ -10,7 +10,8 @@ const uncountedCharactersMax = 64 * 1024;
  * would tear words apart.
  */
 export class DeliveredText {
-  private readonly counters = new Map<number, OutputCounter>();
+  /** None until something is counted. */
+  private counters: Map<number, OutputCounter> | null = null;
   private uncounted: DeliveredPiece[] = [];
   private uncountedCharacters = 0;
 
@@ -26,7 +27,7 @@ export class DeliveredText {
   tokensSoFar(): number {
     this.count();
     let tokens = 0;
-    for (const counter of this.counters.values()) tokens += counter.tokens();
+    for (const counter of this.counters?.values() ?? []) tokens += counter.tokens();
     return tokens;
   }
 
@@ -34,11 +35,13 @@ export class DeliveredText {
   total(): number {
     this.count();
     let tokens = 0;
-    for (const counter of this.counters.values()) tokens += counter.finish();
+    for (const counter of this.counters?.values() ?? []) tokens += counter.finish();
     return tokens;
   }
 
   private count(): void {
+    if (this.uncounted.length === 0) return;
+    this.counters ??= new Map();
     for (const { choice, text } of this.uncounted) {
       let counter = this.counters.get(choice);
       if (counter === undefined) {

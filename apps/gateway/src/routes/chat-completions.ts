@@ -61,10 +61,11 @@ export const chatCompletions: MeteredRoute = {
 
   readAnswer: (answer) => ({
     report: readOpenAiUsage(answer['usage']),
-    delivered: choicesOf(answer).flatMap((choice, position) => {
-      const texts = isJsonObject(choice['message']) ? textsOf(choice['message']) : [];
-      return texts.map((text) => ({ choice: indexOf(choice, position), text }));
-    }),
+    delivered: () =>
+      choicesOf(answer).flatMap((choice, position) => {
+        const texts = isJsonObject(choice['message']) ? textsOf(choice['message']) : [];
+        return texts.map((text) => ({ choice: indexOf(choice, position), text }));
+      }),
   }),
 
   openStream: (asked) =>

@@ -52,9 +52,10 @@ export const completions: MeteredRoute = {
 
   readAnswer: (answer) => ({
     report: readOpenAiUsage(answer['usage']),
-    delivered: choicesOf(answer).flatMap((choice, position) =>
-      textOf(choice).map((text) => ({ choice: indexOf(choice, position), text })),
-    ),
+    delivered: () =>
+      choicesOf(answer).flatMap((choice, position) =>
+        textOf(choice).map((text) => ({ choice: indexOf(choice, position), text })),
+      ),
   }),
 
   openStream: (asked) =>

@@ -32,7 +32,10 @@ export const embeddings: MeteredRoute = {
   readAnswer(answer) {
     const report = readOpenAiUsage(answer['usage']);
     // There is no output to count, so that none is reported is complete.
-    return { report: report === null ? null : { ...report, hasOutput: true }, delivered: [] };
+    return {
+      report: report === null ? null : { ...report, hasOutput: true },
+      delivered: () => [],
+    };
   },
 
   openStream(): StreamReading {

@@ -75,7 +75,8 @@ export type DeliveredPiece = { readonly choice: number; readonly text: string };
 
 export type AnswerReading = {
   readonly report: UsageReport | null;
-  readonly delivered: readonly DeliveredPiece[];
+  /** Gathered when it is asked for: nearly every answer reports its usage. */
+  readonly delivered: () => readonly DeliveredPiece[];
 };
 
 /** What the relay does with one event: pass it on, keep it from the client, or settle and then pass it on as the last. */

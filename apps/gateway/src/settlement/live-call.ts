@@ -1,6 +1,5 @@
 import {
   inputTokensOf,
-  noTokens,
   outputTokensOf,
   usageEventOf,
   type CallStatus,
@@ -38,6 +37,7 @@ export class LiveCall {
   readonly startedAtMs: number;
   private firstTokenAtMs: number | null = null;
   private answered = false;
+  private ended = false;
 
   constructor(
     readonly lease: Lease,
@@ -49,6 +49,13 @@ export class LiveCall {
     private readonly onFirstToken?: () => void,
   ) {
     this.startedAtMs = clock.now();
+  }
+
+  /** Marks the end of the call. @returns false where it had ended before. */
+  markEnded(): boolean {
+    const isFirst = !this.ended;
+    this.ended = true;
+    return isFirst;
   }
 
   /** The upstream has begun a good answer: from now on the call is not free. */
@@ -140,17 +147,22 @@ export class LiveCall {
       const usage = countedUsage(this.promptTokens, this.delivered.total());
       return { usage, estimated: true, clamped: false };
     }
-    const usage: TokenUsage = {
-      ...noTokens,
-      ...report.usage,
-      ...(report.hasInput ? {} : { input: this.promptTokens }),
-      ...(report.hasOutput ? {} : { output: this.delivered.total() }),
-    };
-    const estimated = report.clamped || !report.hasInput || !report.hasOutput;
-    return { usage, estimated, clamped: report.clamped };
+    const { usage, hasInput, hasOutput, clamped } = report;
+    if (hasInput && hasOutput) return { usage, estimated: clamped, clamped };
+    const input = hasInput ? usage.input : this.promptTokens;
+    const output = hasOutput ? usage.output : this.delivered.total();
+    return { usage: { ...usage, input, output }, estimated: true, clamped };
   }
 }
 
+let lastMs = 0;
+let lastText = new Date(lastMs).toISOString();
+
+/** The last one is kept: a call's instants, and those of its neighbours, are often of the same millisecond. */
 function instant(ms: number): string {
-  return new Date(ms).toISOString();
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString();
+    lastMs = ms;
+  }
+  return lastText;
 }

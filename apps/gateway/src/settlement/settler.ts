@@ -25,7 +25,6 @@ type Unsettled = {
  * away. A settlement that is lost with this process is made by the reaper, from the lease's own record.
  */
 export class Settler {
-  private readonly ended = new WeakSet<LiveCall>();
   private readonly unsettled = new Map<string, Unsettled>();
   private readonly running = new Set<Promise<unknown>>();
   private timer: NodeJS.Timeout | undefined;
@@ -45,8 +44,7 @@ export class Settler {
    * concurrency of one must pass, and no caller waits on a slow store. Only the first end of a call counts.
    */
   async end(call: LiveCall, end: CallEnd): Promise<Charge | null> {
-    if (this.ended.has(call)) return null;
-    this.ended.add(call);
+    if (!call.markEnded()) return null;
     this.keeper.untrack(call);
     const charge = call.charge(end);
     this.metrics.callEnded(call, end, charge);
@@ -72,8 +70,7 @@ export class Settler {
   }
 
   async releaseCall(call: LiveCall): Promise<void> {
-    if (this.ended.has(call)) return;
-    this.ended.add(call);
+    if (!call.markEnded()) return;
     this.keeper.untrack(call);
     await this.release(call.lease);
   }
@@ -101,8 +98,9 @@ export class Settler {
   }
 
   private start(lease: Lease, run: () => Promise<SettleResult | void>): Promise<void> {
-    const attempt = this.attempt(lease, run).finally(() => this.running.delete(attempt));
+    const attempt = this.attempt(lease, run);
     this.running.add(attempt);
+    void attempt.then(() => this.running.delete(attempt));
     return attempt;
   }
 

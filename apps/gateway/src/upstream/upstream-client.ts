@@ -4,9 +4,10 @@ import { pipeline, type Readable } from 'node:stream';
 import type { UpstreamDocument } from '@weir/domain';
 import type { SecretBox } from '@weir/platform';
 import { LRUCache } from 'lru-cache';
-import { Pool } from 'undici';
+import { errors, Pool, type Dispatcher } from 'undici';
 import { AddressNotAllowedError, guardedLookup, requireAllowedHost } from './address-guard.js';
 import { upstreamHeaders, type ForwardableHeaders } from './upstream-headers.js';
+import { AnswerHandler, WholeBody, type AnswerHeaders } from './whole-answer.js';
 
 /** How far a call had come when the upstream failed. Nothing was sent in `connect`. */
 export type UpstreamPhase = 'connect' | 'headers' | 'body';
@@ -26,9 +27,9 @@ export class UpstreamFailure extends Error {
 
 export type UpstreamAnswer = {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Decoded body. Destroying it stops the upstream. */
-  readonly body: Readable & { bytes?(): Promise<Uint8Array> };
+  readonly headers: AnswerHeaders;
+  /** Decoded body. Destroying a stream stops the upstream. Events always come as a stream. */
+  readonly body: WholeBody | Readable;
 };
 
 export type UpstreamRequest = {
@@ -38,6 +39,8 @@ export type UpstreamRequest = {
   readonly requestId: string;
   readonly streamed: boolean;
   readonly cut: Cut;
+  /** An answer to a call that is not streamed is read whole up to this length, beyond it as a stream. */
+  readonly wholeBytesMax: number;
 };
 
 /** Stops a call at its upstream: an AbortController as far as undici needs one, at a tenth of its cost. */
@@ -85,27 +88,27 @@ export class UpstreamClient {
    */
   async send(upstream: UpstreamDocument, request: UpstreamRequest): Promise<UpstreamAnswer> {
     const endpoint = this.endpointOf(upstream);
-    let answer;
+    let answer: UpstreamAnswer;
     try {
       const pool = this.poolFor(upstream, endpoint);
-      answer = await pool.request({
+      const options: CallOptions = {
         method: 'POST',
         path: endpoint.pathPrefix + request.path,
         headers: upstreamHeaders(upstream, this.secretOf(upstream), request),
         body: request.body,
-        signal: request.cut,
         headersTimeout: upstream.firstByteTimeoutMs,
         bodyTimeout: upstream.idleTimeoutMs,
-      });
+      };
+      answer = request.streamed
+        ? await requestStream(pool, options, request)
+        : await requestWhole(pool, options, request);
     } catch (error) {
       if (request.cut.aborted) throw error;
       throw failureBeforeHeaders(upstream, error);
     }
-    return {
-      status: answer.statusCode,
-      headers: answer.headers,
-      body: decoded(answer.body, answer.headers['content-encoding']),
-    };
+    const { status, headers, body } = answer;
+    if (body instanceof WholeBody) return answer;
+    return { status, headers, body: decoded(body, headers['content-encoding']) };
   }
 
   async close(): Promise<void> {
@@ -156,6 +159,30 @@ export class UpstreamClient {
   }
 }
 
+type CallOptions = Dispatcher.DispatchOptions & { readonly method: 'POST' };
+
+async function requestStream(
+  pool: Pool,
+  options: CallOptions,
+  { cut }: UpstreamRequest,
+): Promise<UpstreamAnswer> {
+  const { statusCode: status, headers, body } = await pool.request({ ...options, signal: cut });
+  return { status, headers, body };
+}
+
+function requestWhole(
+  pool: Pool,
+  options: CallOptions,
+  { cut, wholeBytesMax }: UpstreamRequest,
+): Promise<UpstreamAnswer> {
+  return new Promise((resolve, reject) => {
+    const handler = new AnswerHandler(wholeBytesMax, resolve, reject);
+    cut.on('abort', () => handler.abort(new errors.RequestAbortedError()));
+    if (cut.aborted) handler.abort(new errors.RequestAbortedError());
+    pool.dispatch(options, handler);
+  });
+}
+
 const connectCodes: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ECONNREFUSED',
@@ -204,10 +231,7 @@ function codeOf(error: unknown): string {
 }
 
 /** We ask for plain bodies; an upstream that compresses all the same is decoded, because usage must be read. */
-function decoded(
-  body: UpstreamAnswer['body'],
-  encoding: string | string[] | undefined,
-): UpstreamAnswer['body'] {
+function decoded(body: Readable, encoding: string | string[] | undefined): Readable {
   const decoder =
     encoding === 'gzip' || encoding === 'x-gzip'
       ? createGunzip()
