@@ -23,6 +23,7 @@ import type {
 } from './quota-engine.js';
 import type { Fence, FencedReply, QuotaRedis, ScriptReply } from './quota-redis.js';
 import { type RecentSettlement, RecentSettlements } from './recent-settlements.js';
+import { remember } from './remember.js';
 import { UnansweredAdmits } from './unanswered-admits.js';
 import { longestWait, narrowestFirst, readPassed, remainingOf } from './violations.js';
 
@@ -417,14 +418,6 @@ export class RedisEngine implements QuotaEngine {
     return { outcome: 'late', seq: Number(answer.toString('latin1', 1)), epoch };
   }
 
-  private keepPlan(leaseId: string, plan: AdmissionPlan): void {
-    if (this.inFlight.size >= maxCallsInFlight) {
-      const [oldest] = this.inFlight.keys();
-      if (oldest !== undefined) this.inFlight.delete(oldest);
-    }
-    this.inFlight.set(leaseId, plan);
-  }
-
   private admitted(
     call: AdmitCall,
     plan: AdmissionPlan,
@@ -456,7 +449,7 @@ export class RedisEngine implements QuotaEngine {
             call.model,
             reservedAtMs,
           );
-    this.keepPlan(call.leaseId, own);
+    remember(this.inFlight, call.leaseId, own, maxCallsInFlight);
     return {
       outcome: 'admitted',
       lease: {

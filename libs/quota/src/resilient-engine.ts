@@ -26,6 +26,7 @@ import type {
 } from './quota-engine.js';
 import type { QuotaRedis } from './quota-redis.js';
 import type { RedisEngine } from './redis-engine.js';
+import { remember } from './remember.js';
 
 export type DegradedSettings = {
   readonly degradedMode: DegradedMode;
@@ -147,7 +148,7 @@ export class ResilientEngine implements QuotaEngine {
         const result = await this.options.engine.admit(call);
         breaker.succeeded();
         if (result.outcome === 'admitted') {
-          if (call.draft.streamed) this.rememberStream(call);
+          if (call.draft.streamed) remember(this.streams, call.leaseId, call, maxStreams);
           this.remainders.note(call, result.remaining, this.options.redis.clock.now());
         }
         return result;
@@ -268,14 +269,6 @@ export class ResilientEngine implements QuotaEngine {
     clearInterval(this.confirmTimer);
     for (const breaker of this.breakers.values()) breaker.stop();
     await this.draining;
-  }
-
-  private rememberStream(call: AdmitCall): void {
-    if (this.streams.size >= maxStreams) {
-      const [oldest] = this.streams.keys();
-      if (oldest !== undefined) this.streams.delete(oldest);
-    }
-    this.streams.set(call.leaseId, call);
   }
 
   private unconfirmedShards(): number[] {

@@ -36,16 +36,6 @@ function countingFetch(): { fetch: typeof fetch; count: () => number } {
 
 const question = [{ role: 'user', content: 'Tell me of rivers.' }] as const;
 
-async function expectNothingHeld(world: World): Promise<void> {
-  await until(async () => {
-    const usages = await harness.peek(world);
-    return usages.every(
-      ({ inFlight, month }) =>
-        inFlight === 0 && month.reservedTokens === 0n && month.reservedCostNano === 0n,
-    );
-  }, 'all reservations to be freed');
-}
-
 describe('chat completions with the official openai SDK', () => {
   it('answers a call, and books exactly what the provider bills at every level', async () => {
     const world = await harness.publish();
@@ -73,7 +63,7 @@ describe('chat completions with the official openai SDK', () => {
       );
       expect(usage.month.costNano).toBe(BigInt(event?.data.costNano ?? -1));
     }
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('streams, with the exact usage booked although the client did not ask for it and saw no extra chunk', async () => {
@@ -246,7 +236,7 @@ describe('chat completions with the official openai SDK', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(180);
     expect(await harness.bill(ids)).toHaveLength(20);
     expect(await harness.events(world)).toHaveLength(20);
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('frees the slot of a stream that its client aborts, so that concurrency 1 can call again', async () => {
@@ -280,7 +270,7 @@ describe('chat completions with the official openai SDK', () => {
     expect(event?.data).toMatchObject({ status: 'cancelled', estimated: true, requestId });
     expect(event?.data.usage.output).toBeGreaterThan(0);
     expect(event?.data.usage.output).toBeLessThan(200);
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('drains a stream whose client has left, and then books what the provider bills', async () => {
@@ -376,7 +366,7 @@ describe('the taximeter', () => {
     expect(used).toBeGreaterThan(150n);
     expect(used).toBeLessThanOrEqual(300n + 64n);
     expect((event?.data.usage.output ?? 0) + (event?.data.usage.input ?? 0)).toBe(Number(used));
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('lets a long stream without a cap run to its end where the budget has the room', async () => {

@@ -245,14 +245,7 @@ describe('route × phase: one rule of charging for all', () => {
     expect(response.status, text).toBe(wanted.status);
     expect(response.headers.get('x-request-id')).toBe(requestId);
 
-    const usages = await until(async () => {
-      const now = await harness.peek(world);
-      const isFree = now.every(
-        ({ inFlight, month }) =>
-          inFlight === 0 && month.reservedTokens === 0n && month.reservedCostNano === 0n,
-      );
-      return isFree ? now : null;
-    }, 'the lease to end');
+    const usages = await harness.untilNothingHeld(world);
     const events = await harness.events(world);
     const bills = await harness.bill([requestId]);
     const billed = bills.reduce((sum, entry) => sum + BigInt(entry.cost_pico), 0n);

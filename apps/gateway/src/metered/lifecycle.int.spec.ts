@@ -5,17 +5,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { limit, model, type World } from '../testing/documents.js';
 import { GatewayHarness, until } from '../testing/gateway-harness.js';
 
-async function expectNothingHeld(harness: GatewayHarness, world: World): Promise<void> {
-  await until(
-    async () =>
-      (await harness.peek(world)).every(
-        ({ inFlight, month }) =>
-          inFlight === 0 && month.reservedTokens === 0n && month.reservedCostNano === 0n,
-      ),
-    'all reservations to be freed',
-  );
-}
-
 describe('upstream routing', () => {
   let harness: GatewayHarness;
   beforeAll(async () => {
@@ -65,7 +54,7 @@ describe('upstream routing', () => {
         'the failed attempt',
       );
       expect(failure).toMatchObject({ outcome: 'failed', code: 'upstream_error', requestId });
-      await expectNothingHeld(harness, world);
+      await harness.untilNothingHeld(world);
     },
   );
 
@@ -89,7 +78,7 @@ describe('upstream routing', () => {
     const response = await harness.chat(world, { stream }, { requestId });
     await response.text();
     expect(response.status).toBe(status);
-    await expectNothingHeld(harness, world);
+    await harness.untilNothingHeld(world);
     expect(await harness.bill([requestId])).toHaveLength(1);
     expect((await harness.events(world)).length).toBe(status === 400 ? 0 : 1);
   });
@@ -125,7 +114,7 @@ describe('the address guard', () => {
       // What is wrong inside of the network is not for the caller.
       expect(await response.text()).not.toMatch(/private|loopback|127/);
       expect(await harness.bill([requestId])).toEqual([]);
-      await expectNothingHeld(harness, world);
+      await harness.untilNothingHeld(world);
     },
   );
 });
@@ -153,7 +142,7 @@ describe('the adaptive guard', () => {
     expect(served).toBeLessThan(60);
     expect(statuses.filter((status) => status === 503)).toHaveLength(60 - served);
     expect(await harness.bill(ids)).toHaveLength(served);
-    await expectNothingHeld(harness, world);
+    await harness.untilNothingHeld(world);
     expect((await harness.chat(world)).status).toBe(200);
   });
 });
@@ -240,7 +229,7 @@ describe('streams over time', () => {
     socket.destroy();
     expect(event?.data.status).toBe('cancelled');
     expect(event?.data.usage.output).toBeGreaterThan(0);
-    await expectNothingHeld(harness, world);
+    await harness.untilNothingHeld(world);
   });
 
   it('leaves nothing reserved after 120 streams that are cancelled at random points, and the counters equal the events', async () => {
@@ -279,7 +268,7 @@ describe('streams over time', () => {
         }
       }),
     );
-    await expectNothingHeld(harness, world);
+    await harness.untilNothingHeld(world);
     const events = await harness.events(world);
     expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
     const total = events.reduce((sum, { data }) => sum + BigInt(data.costNano), 0n);
@@ -316,7 +305,7 @@ describe('the end of a gateway', () => {
     // Which side's end of the connection is seen first is a matter of chance.
     expect(['cancelled', 'partial']).toContain(event?.data.status);
     expect(event?.data.usage.output).toBeGreaterThan(0);
-    await expectNothingHeld(harness, short);
-    await expectNothingHeld(harness, long);
+    await harness.untilNothingHeld(short);
+    await harness.untilNothingHeld(long);
   });
 });

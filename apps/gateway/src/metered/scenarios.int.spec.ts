@@ -11,17 +11,6 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-async function expectNothingHeld(world: World): Promise<void> {
-  await until(
-    async () =>
-      (await harness.peek(world)).every(
-        ({ inFlight, month }) =>
-          inFlight === 0 && month.reservedTokens === 0n && month.reservedCostNano === 0n,
-      ),
-    'all reservations to be freed',
-  );
-}
-
 async function onlyEvent(world: World) {
   const events = await until(async () => {
     const found = await harness.events(world);
@@ -54,7 +43,7 @@ describe('before any upstream call', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(45);
     expect(await harness.bill(ids)).toHaveLength(5);
     expect((await harness.peek(world))[1]?.month.outputTokens).toBe(1_000n);
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('never lets more than 10 calls reach the upstream at a time under a concurrency of 10', async () => {
@@ -108,7 +97,7 @@ describe('before any upstream call', () => {
     const bills = await harness.bill([requestId]);
     expect(bills.map(({ outcome }) => outcome)).toEqual(['fault']);
     expect(await harness.events(world)).toEqual([]);
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   }, 20_000);
 });
 
@@ -231,7 +220,7 @@ describe('what cannot be estimated', () => {
       return reserved > least;
     }, 'the reservation');
     await (await running).arrayBuffer();
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   });
 });
 
@@ -381,7 +370,7 @@ describe('an upstream that hangs', () => {
     await until(async () => (await harness.peek(world))[0]?.inFlight === 10, 'all to hang');
     expect((await harness.chat(world)).status).toBe(429);
     await Promise.all(hanging);
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
     expect((await harness.chat(world)).status).toBe(200);
   });
 });
@@ -417,7 +406,7 @@ describe('a client that leaves', () => {
     const bill = await billOf(left);
     expect(bill).toMatchObject({ outcome: 'finished', output_tokens: 25 });
     expect(data).toMatchObject({ estimated: false, costPico: bill.cost_pico });
-    await expectNothingHeld(world);
+    await harness.untilNothingHeld(world);
   });
 
   // The provider's tokens are words, ours those of a real model: what we count of a text is more, but not many times more.
@@ -441,7 +430,7 @@ describe('a client that leaves', () => {
       for (const { month } of await harness.peek(world)) {
         expect(month.costNano).toBe(BigInt(data.costNano));
       }
-      await expectNothingHeld(world);
+      await harness.untilNothingHeld(world);
     },
   );
 });

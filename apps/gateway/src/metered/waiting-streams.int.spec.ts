@@ -37,42 +37,6 @@ async function publishAnthropic(options: Partial<WorldOptions> = {}): Promise<Wo
   return publish({ upstreams: [upstream], models, ...options });
 }
 
-const free = (world: World) =>
-  until(
-    async () =>
-      (await harness.peek(world)).every(
-        ({ inFlight, month }) =>
-          inFlight === 0 && month.reservedTokens === 0n && month.reservedCostNano === 0n,
-      ),
-    'nothing to be held any more',
-  );
-
-/** A call that holds the only slot until it is told to end. */
-async function holdSlot(world: World, path = '/v1/chat/completions'): Promise<() => Promise<void>> {
-  const stop = new AbortController();
-  const body = {
-    model: 'small',
-    messages: [{ role: 'user', content: 'Tell me of rivers.' }],
-    stream: true,
-    max_tokens: 1_000,
-  };
-  const demo = 'output_tokens=1000;tokens_per_second=20';
-  const tagged =
-    path === '/v1/messages' ? { ...body, metadata: { user_id: `demo:${demo}` } } : body;
-  const answer = await harness.post(path, world, tagged, {
-    ...(path === '/v1/messages' ? {} : { demo }),
-    requestId: 'holder',
-    signal: stop.signal,
-  });
-  expect(answer.status).toBe(200);
-  return async () => {
-    stop.abort();
-    // Held on to until here: fetch cuts off an answer that nobody can read any more.
-    await answer.text().catch(() => undefined);
-    await free(world);
-  };
-}
-
 /** What the gateway sends, byte by byte: SDKs show neither heads nor comments. */
 async function tapped(): Promise<{ url: string; sent: () => string; close: () => Promise<void> }> {
   const chunks: Buffer[] = [];
@@ -105,7 +69,7 @@ async function waitAndPass<Answer>(
   path: string,
   call: (baseUrl: string) => Promise<Answer>,
 ): Promise<{ answer: Answer; sent: string }> {
-  const release = await holdSlot(world, path);
+  const release = await harness.holdSlot(world, path);
   const tap = await tapped();
   try {
     const answering = call(tap.url);
@@ -125,7 +89,7 @@ async function waitInVain(
   path: string,
   call: () => Promise<unknown>,
 ): Promise<unknown> {
-  const release = await holdSlot(world, path);
+  const release = await harness.holdSlot(world, path);
   const thrown = await call().then(
     (answer) => ({ unexpected: answer }),
     (error: unknown) => error,
@@ -135,7 +99,7 @@ async function waitInVain(
 }
 
 async function expectMeteredOnce(world: World): Promise<void> {
-  await free(world);
+  await harness.untilNothingHeld(world);
   const events = (await harness.events(world)).filter(({ data }) => data.requestId !== 'holder');
   expect(events).toHaveLength(1);
   const data = events[0]?.data;
@@ -294,7 +258,7 @@ describe('a stream that waits for its turn', () => {
 
   it('is told in Chinese where the caller asks for it', async () => {
     const world = await publish({ settings: short });
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const headers = { 'accept-language': 'zh-CN' };
     const text = await (await harness.chat(world, { stream: true }, { headers })).text();
     expect(text).toMatch(/^: 正在排队，第 1 位，共 1 位，(?:预计还需约|最多再等) \d+ 秒\n\n/);
@@ -304,7 +268,7 @@ describe('a stream that waits for its turn', () => {
 
   it('ends with what the status would have gone with, and without [DONE]', async () => {
     const world = await publish({ settings: short });
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const noticed = await harness.chat(world, { stream: true }, { requestId: 'noticed' });
     const plain = await harness.chat(world, {}, { requestId: 'noticed' });
     expect([noticed.status, plain.status]).toEqual([200, 429]);
@@ -339,7 +303,7 @@ describe('a stream that waits for its turn', () => {
 
   it('keeps its status where the enterprise wants no notices', async () => {
     const world = await publish({ settings: queue(400, false) });
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const refused = await harness.chat(world, { stream: true });
     expect(refused.status).toBe(429);
     await release();
@@ -347,7 +311,7 @@ describe('a stream that waits for its turn', () => {
 
   it('keeps the limit headers and the status of a call that is not streamed', async () => {
     const world = await publish();
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const answering = harness.chat(world);
     await until(async () => (await harness.metric('weir_calls_waiting')) === 1, 'it to wait');
     await release();
@@ -392,23 +356,23 @@ async function noticed(
 describe('a stream that was told that it waits', () => {
   it('is refused where its budget is used up meanwhile', async () => {
     const world = await publish();
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const stream = await noticed(world);
     await harness.publishDepartmentLimits(world, [limit('requests', 'month', '0')]);
     await release();
     const rest = await stream.rest();
     expect(rest).toContain('"code":"insufficient_quota"');
     expect(rest).toContain('"level":"department"');
-    await free(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('is told where its provider fails before the first byte, and pays nothing', async () => {
     const world = await publish();
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const stream = await noticed(world, { requestId: 'failed', demo: 'status:500' });
     await release();
     expect(await stream.rest()).toContain('"code":"upstream_error"');
-    await free(world);
+    await harness.untilNothingHeld(world);
     const served = (await harness.events(world)).map(({ data }) => data.requestId);
     expect(served).not.toContain('failed');
   });
@@ -431,11 +395,11 @@ describe('a stream that was told that it waits', () => {
       };
       const models = [model('small', demo.id), model('whole', other.id)];
       const world = await publish({ upstreams: [demo, other], models });
-      const release = await holdSlot(world);
+      const release = await harness.holdSlot(world);
       const stream = await noticed(world, { requestId: 'whole', model: 'whole' });
       await release();
       expect(await stream.rest()).toBe(`data: ${JSON.stringify(whole)}\n\n`);
-      await free(world);
+      await harness.untilNothingHeld(world);
       const event = (await harness.events(world)).find(({ data }) => data.requestId === 'whole');
       expect(event?.data).toMatchObject({ status: 'ok', usage: { input: 5, output: 7 } });
     } finally {
@@ -445,13 +409,13 @@ describe('a stream that was told that it waits', () => {
 
   it('holds nothing when its caller leaves', async () => {
     const world = await publish();
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const stream = await noticed(world, { requestId: 'gone' });
     stream.leave();
     await until(async () => (await harness.metric('weir_calls_waiting')) === 0, 'it to leave');
     await release();
     expect((await harness.chat(world, {}, { requestId: 'next' })).status).toBe(200);
-    await free(world);
+    await harness.untilNothingHeld(world);
     const served = (await harness.events(world)).map(({ data }) => data.requestId);
     expect(served).toContain('next');
     expect(served).not.toContain('gone');
@@ -460,12 +424,12 @@ describe('a stream that was told that it waits', () => {
 
   it('is repeated under its idempotency key without the notices, and metered once', async () => {
     const world = await publish();
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const headers = { 'idempotency-key': 'one' };
     const stream = await noticed(world, { requestId: 'first', headers });
     await release();
     const rest = await stream.rest();
-    await free(world);
+    await harness.untilNothingHeld(world);
     const again = await harness.chat(world, { stream: true }, { requestId: 'again', headers });
     expect(again.headers.get('idempotent-replayed')).toBe('true');
     expect(await again.text()).toBe(rest.slice(rest.indexOf('data: ')));
@@ -475,7 +439,7 @@ describe('a stream that was told that it waits', () => {
 
   it('may be tried again under its idempotency key after a refusal', async () => {
     const world = await publish({ settings: short });
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const headers = { 'idempotency-key': 'two' };
     const stream = await noticed(world, { headers });
     expect(await stream.rest()).toContain('"code":"concurrency_exceeded"');
@@ -483,7 +447,7 @@ describe('a stream that was told that it waits', () => {
     const again = await harness.chat(world, { stream: true }, { headers });
     expect(again.headers.get('idempotent-replayed')).toBeNull();
     expect(await again.text()).toContain('[DONE]');
-    await free(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('is told to come back when the gateway shuts down', async () => {

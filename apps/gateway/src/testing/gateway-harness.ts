@@ -27,6 +27,7 @@ import {
   type QuotaRedis,
   type ScopeUsage,
 } from '@weir/quota';
+import { expect } from 'vitest';
 import { gatewayConfigSchema, type GatewayConfig } from '../config.js';
 import { gatewayApp } from '../gateway-app.js';
 import { upstream, world, type World, type WorldOptions } from './documents.js';
@@ -210,6 +211,44 @@ export class GatewayHarness {
       timeZone: world.enterprise.timeZone,
       scopes: pathOf(world),
     });
+  }
+
+  /** Waits until no call holds a slot or a reservation at any level, and gives the counters as they are then. */
+  untilNothingHeld(world: World): Promise<readonly ScopeUsage[]> {
+    return until(async () => {
+      const usages = await this.peek(world);
+      const isFree = usages.every(
+        ({ inFlight, month }) =>
+          inFlight === 0 && month.reservedTokens === 0n && month.reservedCostNano === 0n,
+      );
+      return isFree && usages;
+    }, 'all reservations to be freed');
+  }
+
+  /** A streamed call, request id `holder`, that holds a slot until it is told to end. */
+  async holdSlot(world: World, path = '/v1/chat/completions'): Promise<() => Promise<void>> {
+    const stop = new AbortController();
+    const demo = 'output_tokens=1000;tokens_per_second=20';
+    const isAnthropic = path === '/v1/messages';
+    const answer = await this.post(
+      path,
+      world,
+      {
+        model: 'small',
+        messages: [{ role: 'user', content: 'Tell me of rivers.' }],
+        stream: true,
+        max_tokens: 1_000,
+        ...(isAnthropic ? { metadata: { user_id: `demo:${demo}` } } : {}),
+      },
+      { ...(isAnthropic ? {} : { demo }), requestId: 'holder', signal: stop.signal },
+    );
+    expect(answer.status).toBe(200);
+    return async () => {
+      stop.abort();
+      // Held on to until here: fetch cuts off an answer that nobody can read any more.
+      await answer.text().catch(() => undefined);
+      await this.untilNothingHeld(world);
+    };
   }
 
   /** The events that settle appended for this enterprise, oldest first. */

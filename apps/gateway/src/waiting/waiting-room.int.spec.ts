@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { limit, type World } from '../testing/documents.js';
+import { limit } from '../testing/documents.js';
 import { GatewayHarness, until } from '../testing/gateway-harness.js';
 
 let harness: GatewayHarness;
@@ -15,30 +15,6 @@ const settings = (maxWaitMs: number, maxWaiting = 10, streamNotices = true) => (
 
 const waiting = (count: number, at = harness) =>
   until(async () => (await at.metric('weir_calls_waiting')) === count, `${count} to wait`);
-
-/** Nothing is held any more. */
-const free = (world: World) =>
-  until(
-    async () => (await harness.peek(world)).every(({ inFlight }) => inFlight === 0),
-    'the leases to be freed',
-  );
-
-/** A call that holds the only slot until it is told to end. */
-async function holdSlot(world: World): Promise<() => Promise<void>> {
-  const stop = new AbortController();
-  const answer = await harness.chat(
-    world,
-    { stream: true },
-    { demo: 'output_tokens=1000;tokens_per_second=20', signal: stop.signal },
-  );
-  expect(answer.status).toBe(200);
-  return async () => {
-    stop.abort();
-    // Held on to until here: fetch cuts off an answer that nobody can read any more.
-    await answer.text().catch(() => undefined);
-    await free(world);
-  };
-}
 
 const abortUpstreams = () => [harness.demoUpstream({ onClientGone: 'abort' })];
 
@@ -56,7 +32,7 @@ describe('a call that a limit refuses for now', () => {
     expect(events.map(({ data }) => data.requestId)).toEqual(['first', 'second']);
     expect(events[0]?.data.queueWaitMs).toBe(0);
     expect(events[1]?.data.queueWaitMs).toBeGreaterThan(50);
-    await free(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('waits for a rate until its retry-after', async () => {
@@ -86,7 +62,7 @@ describe('a call that a limit refuses for now', () => {
       limits: oneAtATime,
       settings: settings(150),
     });
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const answer = await harness.chat(world);
     expect(answer.status).toBe(429);
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
@@ -100,13 +76,13 @@ describe('a call that a limit refuses for now', () => {
       limits: oneAtATime,
       settings: settings(30_000, 1),
     });
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const inLine = harness.chat(world);
     await waiting(1);
     expect((await harness.chat(world)).status).toBe(429);
     await release();
     expect((await inLine).status).toBe(200);
-    await free(world);
+    await harness.untilNothingHeld(world);
   });
 
   it('never waits for a budget', async () => {
@@ -127,7 +103,7 @@ describe('a call that a limit refuses for now', () => {
       limits: oneAtATime,
       settings: settings(30_000),
     });
-    const release = await holdSlot(world);
+    const release = await harness.holdSlot(world);
     const gone = new AbortController();
     const left = harness.chat(world, {}, { requestId: 'gone', signal: gone.signal });
     await waiting(1);
@@ -136,7 +112,7 @@ describe('a call that a limit refuses for now', () => {
     await waiting(0);
     await release();
     expect((await harness.chat(world, {}, { requestId: 'next' })).status).toBe(200);
-    await free(world);
+    await harness.untilNothingHeld(world);
     const served = (await harness.events(world)).map(({ data }) => data.requestId);
     expect(served).toContain('next');
     expect(served).not.toContain('gone');
@@ -150,7 +126,7 @@ describe('a call that a limit refuses for now', () => {
       settings: settings(30_000),
     });
     const bob = await harness.publishColleague(ada, 'Bob');
-    const release = await holdSlot(ada);
+    const release = await harness.holdSlot(ada);
     const calls: Promise<Response>[] = [];
     for (const [world, requestId] of [
       [ada, 'ada-1'],
@@ -163,7 +139,7 @@ describe('a call that a limit refuses for now', () => {
     }
     await release();
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    await free(ada);
+    await harness.untilNothingHeld(ada);
     const order = (await harness.events(ada)).map(({ data }) => data.requestId);
     expect(order.slice(-4)).toEqual(['ada-1', 'bob-1', 'ada-2', 'ada-3']);
   });
@@ -175,14 +151,14 @@ describe('a call that a limit refuses for now', () => {
       settings: settings(30_000),
     });
     const bob = await harness.publishColleague(ada, 'Bob');
-    const release = await holdSlot(ada);
+    const release = await harness.holdSlot(ada);
     const inLine = harness.chat(ada);
     await waiting(1);
     expect((await harness.chat(bob)).status).toBe(200);
     expect((await harness.events(ada)).map(({ data }) => data.queueWaitMs)).toEqual([0]);
     await release();
     expect((await inLine).status).toBe(200);
-    await free(ada);
+    await harness.untilNothingHeld(ada);
   });
 
   it('cannot take the whole gateway from the other enterprises', async () => {
