@@ -1,6 +1,9 @@
 import { createLogger, loadConfig, runMain, startWeirApp } from '@weir/platform';
 import { gatewayConfigSchema } from './config.js';
+import { tuneCollector } from './collector.js';
 import { gatewayApp } from './gateway-app.js';
+
+tuneCollector();
 
 await runMain(async () => {
   const config = loadConfig(gatewayConfigSchema);

@@ -121,6 +121,9 @@ describe.each(servers)('leases on $name', ({ variable, cluster }) => {
     await expect(
       other.extend(lease, { outputTokens: 1, costNano: 0n, observed }),
     ).rejects.toMatchObject({ code: 'conflict' });
+    await expect(
+      engine.extend({ ...lease }, { outputTokens: 1, costNano: 0n, observed }),
+    ).rejects.toMatchObject({ code: 'conflict' });
     await engine.void(lease);
   });
 

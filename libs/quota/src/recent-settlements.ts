@@ -4,8 +4,8 @@ import type { Actual, Lease } from './quota-engine.js';
 export type RecentSettlement = {
   readonly lease: Lease;
   readonly actual: Actual;
-  /** The usage event as JSON, outside of the heap: what lives for seconds there, the collector copies more than once. */
-  readonly event: Buffer;
+  /** The usage event as JSON. */
+  readonly event: string;
   /** The calendar fields to charge, as admit had them. */
   readonly descriptor: Buffer;
   readonly epoch: string;
@@ -15,63 +15,126 @@ export type RecentSettlement = {
 
 /** Redis' append-only file is written out every second; a failover may lose a little more. */
 const keepMs = 15_000;
-const maxKept = 50_000;
 const slabBytes = 1024 * 1024;
+const maxSlabs = 64;
 
-/** The last seconds of settlements, oldest first; bounded in time and number. */
+/** State and three lengths: of the head, the event and the descriptor. */
+const prefixBytes = 1 + 3 * 4;
+const kept = 1;
+const taken = 0;
+
+type Slab = { readonly bytes: Buffer; used: number; newestMs: number };
+
+/**
+ * The last seconds of settlements, bounded in time and memory. They are kept as bytes outside of the heap, in large pieces
+ * that are used again and again and never given back: objects that live for seconds are copied by the collector and end as
+ * garbage that only a full collection frees, and so does each new piece bring the next full collection closer.
+ */
 export class RecentSettlements {
-  private entries: RecentSettlement[] = [];
-  private first = 0;
-  private slab = Buffer.alloc(0);
-  private slabUsed = 0;
-
-  /** The bytes of an event that may be added, in memory that goes when all of its neighbours are forgotten. */
-  bytesOf(event: string): Buffer {
-    const length = Buffer.byteLength(event);
-    if (this.slab.length - this.slabUsed < length) {
-      this.slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, length));
-      this.slabUsed = 0;
-    }
-    const start = this.slabUsed;
-    this.slabUsed += this.slab.write(event, start);
-    return this.slab.subarray(start, this.slabUsed);
-  }
+  /** The oldest first. */
+  private slabs: Slab[] = [];
+  private readonly spare: Buffer[] = [];
 
   add(entry: RecentSettlement): void {
-    this.entries.push(entry);
-    const oldest = entry.atMs - keepMs;
-    while (
-      this.first < this.entries.length &&
-      ((this.entries[this.first]?.atMs ?? 0) < oldest || this.entries.length - this.first > maxKept)
-    ) {
-      this.first += 1;
-    }
-    // Moved in large steps, so that forgetting costs next to nothing per settlement.
-    if (this.first > 1_024 && this.first * 2 > this.entries.length) {
-      this.entries = this.entries.slice(this.first);
-      this.first = 0;
-    }
+    const { lease, actual, event, descriptor, epoch, seq, atMs } = entry;
+    const head = [
+      ...[atMs, seq, epoch, lease.id, lease.shard, lease.enterpriseId],
+      ...[lease.reservedAtMs, lease.expiresAtMs, lease.periodId, lease.epoch ?? ''],
+      ...[actual.inputTokens, actual.outputTokens, actual.costNano],
+    ].join(' ');
+    // A UTF-16 unit takes three bytes at most; the head is made of ids and numbers.
+    const slab = this.room(prefixBytes + head.length + event.length * 3 + descriptor.length, atMs);
+    const { bytes } = slab;
+    const start = slab.used;
+    const eventAt = start + prefixBytes + bytes.write(head, start + prefixBytes, 'latin1');
+    const eventBytes = bytes.write(event, eventAt);
+    descriptor.copy(bytes, eventAt + eventBytes);
+    bytes[start] = kept;
+    bytes.writeUInt32LE(head.length, start + 1);
+    bytes.writeUInt32LE(eventBytes, start + 5);
+    bytes.writeUInt32LE(descriptor.length, start + 9);
+    slab.used = eventAt + eventBytes + descriptor.length;
+    slab.newestMs = Math.max(slab.newestMs, atMs);
   }
 
-  /** Takes out what one shard settled under other epochs than the one given. */
-  takeOlderThan(shard: number, epoch: string): RecentSettlement[] {
-    const taken: RecentSettlement[] = [];
-    const kept: RecentSettlement[] = [];
-    for (const entry of this.entries.slice(this.first)) {
-      (entry.lease.shard === shard && entry.epoch !== epoch ? taken : kept).push(entry);
+  /** Takes out what one shard settled under other epochs than the one given, as far as it is still to be kept. */
+  takeOlderThan(shard: number, epoch: string, nowMs: number): RecentSettlement[] {
+    const found: RecentSettlement[] = [];
+    for (const { bytes, used } of this.slabs) {
+      for (let at = 0; at < used; at = endOf(bytes, at)) {
+        if (bytes[at] === taken) continue;
+        const entry = read(bytes, at);
+        if (entry.lease.shard !== shard || entry.epoch === epoch) continue;
+        bytes[at] = taken;
+        if (entry.atMs >= nowMs - keepMs) found.push(entry);
+      }
     }
-    this.entries = kept;
-    this.first = 0;
-    return taken;
+    return found;
   }
 
-  /** Puts back what could not be sent. */
-  putBack(entries: readonly RecentSettlement[]): void {
-    this.entries = [...entries, ...this.entries.slice(this.first)];
-    this.first = 0;
+  /** Bytes of memory held. */
+  get heldBytes(): number {
+    return [...this.slabs.map(({ bytes }) => bytes), ...this.spare].reduce(
+      (sum, { length }) => sum + length,
+      0,
+    );
   }
 
-  get size(): number {
-    return this.entries.length - this.first;
+  private room(bytesMax: number, nowMs: number): Slab {
+    const last = this.slabs.at(-1);
+    if (last !== undefined && last.bytes.length - last.used >= bytesMax) return last;
+    let expired = this.slabs.findIndex(({ newestMs }) => newestMs >= nowMs - keepMs);
+    if (expired === -1) expired = this.slabs.length;
+    const gone = this.slabs.splice(0, Math.max(expired, this.slabs.length + 1 - maxSlabs));
+    for (const { bytes } of gone) if (bytes.length === slabBytes) this.spare.push(bytes);
+    const bytes =
+      (bytesMax <= slabBytes ? this.spare.pop() : undefined) ??
+      Buffer.allocUnsafeSlow(Math.max(slabBytes, bytesMax));
+    const slab = { bytes, used: 0, newestMs: nowMs };
+    this.slabs.push(slab);
+    return slab;
   }
+}
+
+function endOf(bytes: Buffer, at: number): number {
+  return (
+    at +
+    prefixBytes +
+    bytes.readUInt32LE(at + 1) +
+    bytes.readUInt32LE(at + 5) +
+    bytes.readUInt32LE(at + 9)
+  );
+}
+
+function read(bytes: Buffer, at: number): RecentSettlement {
+  const headAt = at + prefixBytes;
+  const eventAt = headAt + bytes.readUInt32LE(at + 1);
+  const descriptorAt = eventAt + bytes.readUInt32LE(at + 5);
+  const [atMs, seq, epoch = '', id = '', shard, enterpriseId = '', ...rest] = bytes
+    .toString('latin1', headAt, eventAt)
+    .split(' ');
+  const [reservedAtMs, expiresAtMs, periodId = '', leaseEpoch = '', ...used] = rest;
+  const [inputTokens, outputTokens, costNano = ''] = used;
+  return {
+    lease: {
+      id,
+      shard: Number(shard),
+      enterpriseId,
+      reservedAtMs: Number(reservedAtMs),
+      expiresAtMs: Number(expiresAtMs),
+      periodId,
+      ...(leaseEpoch === '' ? {} : { epoch: leaseEpoch }),
+    },
+    actual: {
+      inputTokens: Number(inputTokens),
+      outputTokens: Number(outputTokens),
+      costNano: BigInt(costNano),
+    },
+    event: bytes.toString('utf8', eventAt, descriptorAt),
+    // A copy: the piece is used again.
+    descriptor: Buffer.from(bytes.subarray(descriptorAt, endOf(bytes, at))),
+    epoch,
+    seq: Number(seq),
+    atMs: Number(atMs),
+  };
 }

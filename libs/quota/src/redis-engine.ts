@@ -22,17 +22,14 @@ import type {
   SettleResult,
 } from './quota-engine.js';
 import type { Fence, FencedReply, QuotaRedis, ScriptReply } from './quota-redis.js';
+import { PlannedLease } from './planned-lease.js';
 import { type RecentSettlement, RecentSettlements } from './recent-settlements.js';
-import { remember } from './remember.js';
 import { UnansweredAdmits } from './unanswered-admits.js';
 import { longestWait, narrowestFirst, readPassed, remainingOf } from './violations.js';
 
 /** How long an ended lease is remembered, so that what comes twice or late has no second effect. */
 export const tombstoneMs = 86_400_000;
 const tombstoneText = String(tombstoneMs);
-
-/** Calls in flight whose plan is kept for `extend`; beyond it the oldest are forgotten and can no longer extend. */
-const maxCallsInFlight = 200_000;
 
 /** The engine on Redis: one round trip and one script per operation. */
 export function createRedisEngine(redis: QuotaRedis): RedisEngine {
@@ -42,8 +39,6 @@ export function createRedisEngine(redis: QuotaRedis): RedisEngine {
 /** {@link QuotaEngine} on Redis, and what the resilient engine needs beside it. */
 export class RedisEngine implements QuotaEngine {
   private readonly plans = new PlanCache();
-  /** In the order of their admission. */
-  private readonly inFlight = new Map<string, AdmissionPlan>();
   private readonly recent = new RecentSettlements();
   private readonly unanswered: UnansweredAdmits;
 
@@ -105,8 +100,8 @@ export class RedisEngine implements QuotaEngine {
   }
 
   async extend(lease: Lease, by: ExtendBy): Promise<Extended> {
-    const plan = this.inFlight.get(lease.id);
-    if (!plan) {
+    const plan = PlannedLease.planOf(lease, this);
+    if (plan === null) {
       const leaseMs = lease.expiresAtMs - lease.reservedAtMs;
       const alive = await this.renew([{ lease, observed: by.observed, leaseMs }]);
       if (!alive.has(lease.id)) return { outcome: 'gone' };
@@ -152,7 +147,6 @@ export class RedisEngine implements QuotaEngine {
       case 'S':
       case 'V':
       case 'X':
-        this.inFlight.delete(lease.id);
         return { outcome: 'gone' };
       default:
         throw unknownReply('extend', answer);
@@ -205,9 +199,9 @@ export class RedisEngine implements QuotaEngine {
     return this.settleWith(lease, actual, event, this.descriptorOf(lease, event));
   }
 
-  /** The calendar fields that a call was charged in; the month's alone where this process does not remember the call. */
+  /** The calendar fields that a call was charged in; the month's alone where another process admitted the call. */
   descriptorOf(lease: Lease, event: UnnumberedUsageEvent): Buffer {
-    return this.inFlight.get(lease.id)?.descriptor ?? monthDescriptor(event);
+    return PlannedLease.planOf(lease, this)?.descriptor ?? monthDescriptor(event);
   }
 
   /** Settles with the charged fields given: for a call whose admission this process does not remember. */
@@ -217,13 +211,12 @@ export class RedisEngine implements QuotaEngine {
     event: UnnumberedUsageEvent,
     descriptor: Buffer,
   ): Promise<SettleResult> {
-    const bytes = this.recent.bytesOf(JSON.stringify(event));
-    const { state, rest, epoch } = readSettled(await this.runSettle(lease, actual, bytes));
-    this.inFlight.delete(lease.id);
+    const json = JSON.stringify(event);
+    const { state, rest, epoch } = readSettled(await this.runSettle(lease, actual, json));
     switch (state) {
       case 'O': {
         const seq = Number(rest.toString('latin1'));
-        this.remember(lease, actual, bytes, descriptor, epoch, seq);
+        this.remember(lease, actual, json, descriptor, epoch, seq);
         return { outcome: 'settled', seq, epoch };
       }
       case 'S':
@@ -235,7 +228,7 @@ export class RedisEngine implements QuotaEngine {
       case 'M': {
         // Of this epoch and unknown: never admitted. Of an earlier one: lost with it, and booked without its lease.
         if (lease.epoch === undefined || lease.epoch === epoch) return { outcome: 'void' };
-        const seq = await this.bookBytes(lease, actual, bytes, descriptor);
+        const seq = await this.bookJson(lease, actual, json, descriptor);
         return seq === null ? { outcome: 'already_settled' } : { outcome: 'settled', ...seq };
       }
       default:
@@ -244,7 +237,6 @@ export class RedisEngine implements QuotaEngine {
   }
 
   async void(lease: Pick<Lease, 'id' | 'shard' | 'enterpriseId'>): Promise<void> {
-    this.inFlight.delete(lease.id);
     const keys = this.redis.keys(lease.shard);
     await this.redis.runFenced(
       'void',
@@ -273,7 +265,7 @@ export class RedisEngine implements QuotaEngine {
     throw new WeirError('quota_unavailable', 'the clock of Redis does not stand still', { shard });
   }
 
-  private runSettle(lease: Lease, actual: Actual, event: Buffer): Promise<FencedReply> {
+  private runSettle(lease: Lease, actual: Actual, event: string): Promise<FencedReply> {
     const keys = this.redis.keys(lease.shard);
     return this.redis.runFenced(
       'settle',
@@ -293,13 +285,13 @@ export class RedisEngine implements QuotaEngine {
     event: UnnumberedUsageEvent,
     descriptor: Buffer | null,
   ): Promise<{ seq: number; epoch: string } | null> {
-    return this.bookBytes(lease, actual, this.recent.bytesOf(JSON.stringify(event)), descriptor);
+    return this.bookJson(lease, actual, JSON.stringify(event), descriptor);
   }
 
-  private async bookBytes(
+  private async bookJson(
     lease: Lease,
     actual: Actual,
-    event: Buffer,
+    event: string,
     descriptor: Buffer | null,
   ): Promise<{ seq: number; epoch: string } | null> {
     const keys = this.redis.keys(lease.shard);
@@ -312,8 +304,7 @@ export class RedisEngine implements QuotaEngine {
     const answer = bytesOf(reply);
     if (answer[0] !== 0x4f /* O */) return null;
     const seq = Number(answer.toString('latin1', 1));
-    const charged =
-      descriptor ?? monthDescriptor(JSON.parse(String(event)) as UnnumberedUsageEvent);
+    const charged = descriptor ?? monthDescriptor(JSON.parse(event) as UnnumberedUsageEvent);
     this.remember(lease, actual, event, charged, epoch, seq);
     return { seq, epoch };
   }
@@ -321,7 +312,7 @@ export class RedisEngine implements QuotaEngine {
   private remember(
     lease: Lease,
     actual: Actual,
-    event: Buffer,
+    event: string,
     descriptor: Buffer,
     epoch: string,
     seq: number,
@@ -346,16 +337,14 @@ export class RedisEngine implements QuotaEngine {
    * is known is left alone by id; what is not is booked, and charged unless the new counters hold it already.
    */
   private async replay(shard: number, fence: Fence): Promise<void> {
-    const open = this.recent.takeOlderThan(shard, fence.epoch);
+    const open = this.recent.takeOlderThan(shard, fence.epoch, this.redis.clock.now());
     for (let from = 0; from < open.length; from += replayBatch) {
       const batch = open.slice(from, from + replayBatch);
       const results = await Promise.allSettled(batch.map((entry) => this.replayOne(entry, fence)));
       const failed = results.find((result) => result.status === 'rejected');
       if (!failed) continue;
-      this.recent.putBack([
-        ...batch.filter((_, index) => results[index]?.status === 'rejected'),
-        ...open.slice(from + replayBatch),
-      ]);
+      const unsent = batch.filter((_, index) => results[index]?.status === 'rejected');
+      for (const entry of [...unsent, ...open.slice(from + replayBatch)]) this.recent.add(entry);
       throw failed.reason;
     }
   }
@@ -368,11 +357,11 @@ export class RedisEngine implements QuotaEngine {
       this.remember(lease, actual, event, descriptor, epoch, seq);
     } else if (state === 'X') {
       // The settlement was lost, the lease was not, and the reaper has charged it since.
-      const parsed = JSON.parse(String(event)) as UnnumberedUsageEvent;
+      const parsed = JSON.parse(event) as UnnumberedUsageEvent;
       await this.settleLate(lease, actual, parsed, unpackDoubles(rest, 0));
     } else if (state === 'M') {
       const isCounted = entry.epoch === fence.counted.epoch && entry.seq <= fence.counted.seq;
-      await this.bookBytes(lease, actual, event, isCounted ? null : descriptor);
+      await this.bookJson(lease, actual, event, isCounted ? null : descriptor);
     }
   }
 
@@ -449,18 +438,9 @@ export class RedisEngine implements QuotaEngine {
             call.model,
             reservedAtMs,
           );
-    remember(this.inFlight, call.leaseId, own, maxCallsInFlight);
     return {
       outcome: 'admitted',
-      lease: {
-        id: call.leaseId,
-        shard: call.shard,
-        enterpriseId: call.enterpriseId,
-        reservedAtMs,
-        expiresAtMs,
-        periodId: own.month.id,
-        epoch,
-      },
+      lease: new PlannedLease(call, reservedAtMs, expiresAtMs, epoch, own, this),
       remaining,
       warnings:
         passedCount === 0

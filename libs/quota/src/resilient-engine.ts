@@ -24,9 +24,9 @@ import type {
   ScopeUsage,
   SettleResult,
 } from './quota-engine.js';
+import { PlannedLease } from './planned-lease.js';
 import type { QuotaRedis } from './quota-redis.js';
 import type { RedisEngine } from './redis-engine.js';
-import { remember } from './remember.js';
 
 export type DegradedSettings = {
   readonly degradedMode: DegradedMode;
@@ -70,9 +70,6 @@ type SpooledCall = {
   readonly descriptor?: string;
 };
 
-/** Beyond it the oldest are forgotten: they can no longer extend while Redis is away. */
-const maxStreams = 100_000;
-
 export function createResilientEngine(options: ResilientEngineOptions): ResilientEngine {
   return new ResilientEngine(options);
 }
@@ -88,8 +85,6 @@ export class ResilientEngine implements QuotaEngine {
   private readonly local: LocalEngine;
   private readonly remainders = new KnownRemainders();
   private readonly breakers = new Map<number, CircuitBreaker>();
-  /** Streams admitted by Redis that may have to be extended without it. Nothing else grows while it runs. */
-  private readonly streams = new Map<string, AdmitCall>();
   private readonly openEnterprises = new Set<string>();
   private admittedNano = 0n;
   private admittedCalls = 0;
@@ -148,7 +143,6 @@ export class ResilientEngine implements QuotaEngine {
         const result = await this.options.engine.admit(call);
         breaker.succeeded();
         if (result.outcome === 'admitted') {
-          if (call.draft.streamed) remember(this.streams, call.leaseId, call, maxStreams);
           this.remainders.note(call, result.remaining, this.options.redis.clock.now());
         }
         return result;
@@ -204,7 +198,6 @@ export class ResilientEngine implements QuotaEngine {
 
   /** While Redis is away: kept in the spool (`seq` 0, epoch `local`), on the disk when this resolves. */
   async settle(lease: Lease, actual: Actual, event: UnnumberedUsageEvent): Promise<SettleResult> {
-    this.streams.delete(lease.id);
     if (lease.epoch === undefined) {
       // The journal knows also a call whose lease ran out here while this process stood still.
       const admission = this.options.admissions.get(lease.id);
@@ -232,7 +225,6 @@ export class ResilientEngine implements QuotaEngine {
   }
 
   async void(lease: Pick<Lease, 'id' | 'shard' | 'enterpriseId'>): Promise<void> {
-    this.streams.delete(lease.id);
     if (this.options.admissions.get(lease.id)) {
       await this.local.void(lease);
       await this.ended(lease.id);
@@ -347,8 +339,8 @@ export class ResilientEngine implements QuotaEngine {
       this.admittedNano += by.costNano;
       return { outcome: 'granted', expiresAtMs };
     }
-    const call = this.streams.get(lease.id);
-    if (degradedMode === 'closed' || !call) {
+    const call = PlannedLease.callOf(lease);
+    if (degradedMode === 'closed' || call === null) {
       throw new WeirError('quota_unavailable', 'limits cannot be checked at the moment');
     }
     const path = call.path.map((scope) => ({

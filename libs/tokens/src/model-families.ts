@@ -134,6 +134,15 @@ const UNKNOWN = foreign('unknown', 1.75);
  * (`ft:gpt-4o-mini:...`) are ignored. Unknown names get the family that errs highest.
  */
 export function modelFamily(model: string): ModelFamily {
+  const known = familyOf.get(model);
+  if (known !== undefined) return known;
   const bare = model.toLowerCase().replace(/^.*\//, '').replace(/^ft:/, '');
-  return FAMILIES.find(([pattern]) => pattern.test(bare))?.[1] ?? UNKNOWN;
+  const family = FAMILIES.find(([pattern]) => pattern.test(bare))?.[1] ?? UNKNOWN;
+  if (familyOf.size >= KNOWN_MODELS_MAX) familyOf.clear();
+  familyOf.set(model, family);
+  return family;
 }
+
+/** An installation has a few dozen models, and asks for each at every call. */
+const KNOWN_MODELS_MAX = 1_000;
+const familyOf = new Map<string, ModelFamily>();

@@ -1,4 +1,4 @@
-// Redis, the demo provider, the gateway and a plain proxy, with one enterprise whose limits are all set
+// Redis, the demo provider, the gateway, the same with its quotas off, and a bare proxy, with one enterprise whose limits are all set
 // and never reached: what the benchmarks of the gateway need, and nothing else.
 
 import { createHash, randomBytes } from 'node:crypto';
@@ -26,7 +26,8 @@ const TRIM_MS = 500;
  */
 export async function startDataPlane(log) {
   const dir = mkdtempSync(join(tmpdir(), 'weir-bench-'));
-  const [redisPort = 0, providerPort = 0, gatewayPort = 0, plainPort = 0] = await freePorts(4);
+  const [redisPort = 0, providerPort = 0, gatewayPort = 0, plainPort = 0, barePort = 0] =
+    await freePorts(5);
   /** @type {(() => Promise<unknown>)[]} */
   const stops = [];
   const stop = async () => {
@@ -58,11 +59,12 @@ export async function startDataPlane(log) {
       /** @type {number} */ port,
       /** @type {string} */ readyPath,
       /** @type {Record<string, string>} */ env,
+      /** @type {string[]} */ nodeArgs = [],
     ) => {
       const managed = manageProcess({
         name,
         command: process.execPath,
-        args: [join(repoDir, script)],
+        args: [...nodeArgs, join(repoDir, script)],
         cwd: repoDir,
         env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...env },
         logFile: join(dir, `${name}.log`),
@@ -75,23 +77,42 @@ export async function startDataPlane(log) {
       return managed;
     };
     const common = { NODE_ENV: 'production', LOG_LEVEL: 'warn' };
-    await start('demo-provider', 'apps/demo-provider/dist/main.js', providerPort, '/healthz', {
-      ...common,
-      DEMO_API_KEY: providerKey,
-    });
-    const plain = await start('plain-proxy', 'tools/bench/lib/plain-proxy.mjs', plainPort, '/', {
+    await start(
+      'demo-provider',
+      'apps/demo-provider/dist/main.js',
+      providerPort,
+      '/healthz',
+      { ...common, DEMO_API_KEY: providerKey },
+      // It stands for another machine: its collector's threads shall not take the CPU from what is measured.
+      ['--single-threaded-gc'],
+    );
+    const bare = await start('bare-proxy', 'tools/bench/lib/bare-proxy.mjs', barePort, '/', {
       ...common,
       UPSTREAM_URL: providerUrl,
       UPSTREAM_KEY: providerKey,
     });
-    const gateway = await start('gateway', 'apps/gateway/dist/main.js', gatewayPort, '/readyz', {
+    const settings = {
       ...common,
       REDIS_URL: redisServer.url,
       SHARD_COUNT: String(SHARDS),
       REDIS_COMMAND_TIMEOUT_MS: '1000',
       WEIR_SECRET_KEY: secretKey,
       UPSTREAM_ALLOW_PRIVATE: 'true',
-    });
+    };
+    const plain = await start(
+      'quotas-off',
+      'tools/bench/lib/quotas-off.mjs',
+      plainPort,
+      '/healthz',
+      settings,
+    );
+    const gateway = await start(
+      'gateway',
+      'apps/gateway/dist/main.js',
+      gatewayPort,
+      '/readyz',
+      settings,
+    );
 
     const secrets = await publish(redis, `${providerUrl}/v1`, providerKey, secretKey);
     const trimmer = setInterval(() => {
@@ -114,12 +135,15 @@ export async function startDataPlane(log) {
       body: JSON.stringify({ model: 'demo-small', messages, ...body }),
     });
     return {
-      pids: { gateway: gateway.pid, plain: plain.pid },
+      /** Ends the two that the gateway is compared with. */
+      stopProxies: () => Promise.all([bare.stop(), plain.stop()]),
+      pids: { gateway: gateway.pid, plain: plain.pid, bare: bare.pid },
       gatewayUrl: `http://127.0.0.1:${gatewayPort}`,
-      /** The same call to the upstream itself, through the plain proxy, and through the gateway. */
+      /** The same call to the upstream itself, through a bare proxy, with quotas off, and through the gateway. */
       targets: (/** @type {object} */ body) => ({
         direct: target(providerUrl, providerKey, body),
-        plain: target(`http://127.0.0.1:${plainPort}`, 'none', body),
+        bare: target(`http://127.0.0.1:${barePort}`, 'none', body),
+        plain: target(`http://127.0.0.1:${plainPort}`, secrets.roomy, body),
         full: target(`http://127.0.0.1:${gatewayPort}`, secrets.roomy, body),
         refused: target(`http://127.0.0.1:${gatewayPort}`, secrets.exhausted, body),
       }),

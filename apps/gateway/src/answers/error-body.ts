@@ -80,6 +80,18 @@ function textDetail(error: WeirError, field: string): string | null {
   return typeof value === 'string' ? value : null;
 }
 
+/**
+ * The providers of the Vercel AI SDK name themselves so. It repeats every 429, whatever the headers say, and knows 402 as
+ * final (docs/adr/0042-an-exhausted-budget-is-402-for-who-repeats-every-429.md).
+ */
+const repeatsEvery429 = /(?:^|\s)ai-sdk\//;
+
+/** The status that tells an error to a caller: an exhausted budget is final for each of them. */
+export function errorStatus(error: WeirError, userAgent: string | undefined): number {
+  const isFinal = error.code === 'insufficient_quota';
+  return isFinal && repeatsEvery429.test(userAgent ?? '') ? 402 : error.httpStatus;
+}
+
 /** Headers that go with an error: when to come back, or not to. */
 export function errorHeaders(error: WeirError): Record<string, string> {
   const headers: Record<string, string> = { 'content-type': 'application/json; charset=utf-8' };

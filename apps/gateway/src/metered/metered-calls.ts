@@ -6,7 +6,13 @@ import type { PolicyStore, QuotaEngine, Violation } from '@weir/quota';
 import type { TokenCounter } from '@weir/tokens';
 import type { Admission, AdmittedCall, PromptSize } from '../admission/admission.js';
 import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
-import { errorBody, errorHeaders, weirPart, type ErrorContext } from '../answers/error-body.js';
+import {
+  errorBody,
+  errorHeaders,
+  errorStatus,
+  weirPart,
+  type ErrorContext,
+} from '../answers/error-body.js';
 import {
   addAnthropicLimitHeaders,
   addLimitHeaders,
@@ -36,7 +42,9 @@ import { readTags } from '../request/tags.js';
 import type { AskedCall, MeteredRoute } from '../routes/metered-route.js';
 import type { LeaseKeeper } from '../settlement/lease-keeper.js';
 import { LiveCall } from '../settlement/live-call.js';
+import { Roster } from '../settlement/roster.js';
 import type { Settler } from '../settlement/settler.js';
+import { Underway } from '../settlement/underway.js';
 import type { WaitNotice } from '../waiting/wait-notices.js';
 import type { WaitingRoom } from '../waiting/waiting-room.js';
 import type { AdaptiveLimits } from '../upstream/adaptive-limits.js';
@@ -108,9 +116,9 @@ const storedContextTokens = 4_096;
  */
 export class MeteredCalls {
   readonly drains: Drains;
-  private readonly running = new Set<Promise<void>>();
-  /** Cuts what still runs; one entry per call that waits on an upstream. */
-  private readonly cuts = new Set<() => void>();
+  private readonly running = new Underway();
+  /** What waits on an upstream, to be cut off at the end of this process. */
+  private readonly cuts = new Roster<{ abort(): void }>();
   private isStopping = false;
 
   constructor(private readonly parts: MeteredCallsParts) {
@@ -131,16 +139,17 @@ export class MeteredCalls {
     const { requestId, address } = from;
     const client = new ClientStream(response, requestId, this.parts.config.CLIENT_STALL_MS);
     const incoming = { route, request, requestId, address, client, startedMs: performance.now() };
+    // Counted from when it was let in: the call itself does not take the room that it asks for.
     const run = this.answer(incoming, response);
-    this.running.add(run);
-    void run.then(() => this.running.delete(run));
+    this.running.begin();
+    void run.finally(() => this.running.end());
   }
 
   /** For the shutdown, once the server has given its callers their time: stops what still runs and waits for its settlement. */
   async stop(): Promise<void> {
     this.isStopping = true;
-    for (const cut of this.cuts) cut();
-    await Promise.allSettled(this.running);
+    for (const cut of this.cuts) cut.abort();
+    await this.running.idle();
   }
 
   private async answer(incoming: Incoming, response: ServerResponse): Promise<void> {
@@ -175,7 +184,10 @@ export class MeteredCalls {
       const body = errorBody(error, route.dialect, this.errorContext(incoming));
       if (client.isWaiting && asked !== null) client.end(route.openStream(asked).failure(body));
       else if (response.headersSent) response.destroy();
-      else client.answer(error.httpStatus, this.headersOf(error, route), JSON.stringify(body));
+      else {
+        const status = errorStatus(error, incoming.request.headers['user-agent']);
+        client.answer(status, this.headersOf(error, route), JSON.stringify(body));
+      }
     }
   }
 
@@ -350,13 +362,12 @@ export class MeteredCalls {
         : undefined,
     );
     keeper.track(live);
-    const stop = new Cut();
-    const cut = (): void => stop.abort();
-    this.cuts.add(cut);
-    if (this.isStopping) cut();
+    const cut = new Cut();
+    const place = this.cuts.add(cut);
+    if (this.isStopping) cut.abort();
     // Whole answers are fetched to the end all the same: the upstream bills them in full.
     if (call.asked.streamed && upstream.onClientGone === 'abort' && !call.client.isRecorded) {
-      call.client.onLeave(cut);
+      call.client.onLeave(() => cut.abort());
     }
     try {
       const answer = await upstreams.send(upstream, {
@@ -370,7 +381,7 @@ export class MeteredCalls {
         headers: forwardableHeaders(call.request.headers),
         requestId: call.requestId,
         streamed: call.asked.streamed,
-        cut: stop,
+        cut,
         wholeBytesMax: this.parts.config.ANSWER_LIMIT_BYTES,
       });
       metrics.upstreamFirstByte(call.route.path, secondsSince(sentMs));
@@ -390,7 +401,7 @@ export class MeteredCalls {
       const isCut = thrown instanceof UpstreamFailure && thrown.phase === 'body';
       const status = call.client.hasLeft ? 'cancelled' : isCut ? 'partial' : 'error';
       await settler.end(live, { status, report: null });
-      if (stop.aborted) {
+      if (cut.aborted) {
         // Nobody is left to answer, or the process ends.
         if (call.client.hasLeft) return 'answered';
         throw new WeirError('unavailable', 'This gateway is shutting down. Try again.');
@@ -403,7 +414,7 @@ export class MeteredCalls {
       throw thrown;
     } finally {
       guarded.end();
-      this.cuts.delete(cut);
+      this.cuts.remove(place);
     }
   }
 
@@ -437,8 +448,7 @@ export class MeteredCalls {
     const { engine, settler, config } = this.parts;
     const { plan, model, price, promptTokens, caller } = admitted;
     const { asked, client } = call;
-    const cut = (): void => void body.destroy();
-    this.cuts.add(cut);
+    const place = this.cuts.add({ abort: () => body.destroy() });
     client.begin(200, {
       ...this.answerHeaders(admitted, answer),
       ...streamHead,
@@ -485,7 +495,7 @@ export class MeteredCalls {
         },
       });
     } finally {
-      this.cuts.delete(cut);
+      this.cuts.remove(place);
     }
   }
 

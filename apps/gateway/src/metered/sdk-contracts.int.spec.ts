@@ -195,8 +195,8 @@ describe('the Vercel AI SDK', () => {
     ]);
   });
 
-  // It goes by the status alone: of `x-should-retry` it knows nothing, as OpenAI's own 429 for a budget shows.
-  it('gets a refusal for an exhausted budget that costs nothing, however often it repeats the call by itself', async () => {
+  // It goes by the status alone, and of `x-should-retry` it knows nothing.
+  it('makes one attempt on an exhausted budget, and gets the error in its own shape', async () => {
     const world = await harness.publish({ limits: { user: [limit('requests', 'month', '0')] } });
     const counting = counted();
     const openai = createOpenAI({
@@ -207,16 +207,23 @@ describe('the Vercel AI SDK', () => {
     const refusal = await generateText({
       model: openai.chat('small'),
       prompt: 'Hello',
-      maxRetries: 1,
+      maxRetries: 3,
     }).catch((error: unknown) => error);
     expect(refusal).toMatchObject({
-      lastError: { statusCode: 429, data: { error: { code: 'insufficient_quota' } } },
+      name: 'AI_APICallError',
+      statusCode: 402,
+      message: expect.stringMatching(/blocked/) as string,
+      data: { error: { code: 'insufficient_quota' } },
     });
+    expect(counting.count()).toBe(1);
+    const stream = streamText({
+      model: openai.chat('small'),
+      prompt: 'Hello',
+      maxRetries: 3,
+      onError: () => undefined,
+    });
+    await expect(stream.text).rejects.toThrow();
     expect(counting.count()).toBe(2);
-    await expect(
-      generateText({ model: openai.chat('small'), prompt: 'Hello', maxRetries: 0 }),
-    ).rejects.toThrow(/blocked/);
-    expect(counting.count()).toBe(3);
     expect(await harness.events(world)).toEqual([]);
     expect((await harness.peek(world))[0]?.month).toMatchObject({ requests: 0n, tokens: 0n });
   });

@@ -1,6 +1,7 @@
 import type { Logger } from '@weir/platform';
 import type { QuotaEngine } from '@weir/quota';
 import type { LiveCall } from './live-call.js';
+import { Roster } from './roster.js';
 
 const tickMs = 500;
 /** Leases per renewal command, so that none holds the store for long. */
@@ -11,7 +12,7 @@ const batchMax = 256;
  * so far. Short calls, nearly all of them, never cost a renewal.
  */
 export class LeaseKeeper {
-  private readonly dueMs = new Map<LiveCall, number>();
+  private readonly calls = new Roster<LiveCall>();
   private timer: NodeJS.Timeout | undefined;
   private renewing = false;
 
@@ -31,15 +32,18 @@ export class LeaseKeeper {
   }
 
   get size(): number {
-    return this.dueMs.size;
+    return this.calls.size;
   }
 
   track(call: LiveCall): void {
-    this.dueMs.set(call, this.now() + call.leaseMs / 3);
+    call.place ??= this.calls.add(call);
+    call.renewalDueMs = this.now() + call.leaseMs / 3;
   }
 
   untrack(call: LiveCall): void {
-    this.dueMs.delete(call);
+    if (call.place === null) return;
+    this.calls.remove(call.place);
+    call.place = null;
   }
 
   /** Renews all that is due. A failure is tried again at the next tick; two ticks of a lease may fail without harm. */
@@ -48,9 +52,7 @@ export class LeaseKeeper {
     this.renewing = true;
     try {
       const now = this.now();
-      const due = [...this.dueMs.entries()]
-        .filter(([, dueMs]) => dueMs <= now)
-        .map(([call]) => call);
+      const due = [...this.calls].filter(({ renewalDueMs }) => renewalDueMs <= now);
       for (let start = 0; start < due.length; start += batchMax) {
         await this.renew(due.slice(start, start + batchMax));
       }
@@ -69,7 +71,7 @@ export class LeaseKeeper {
         })),
       );
       for (const call of calls) {
-        if (!this.dueMs.has(call)) continue;
+        if (call.place === null) continue;
         if (alive.has(call.lease.id)) {
           this.track(call);
           continue;

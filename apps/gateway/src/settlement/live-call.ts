@@ -35,6 +35,10 @@ export type Charge =
 /** An admitted call from dispatch to settlement: what it was admitted with, and what it has used so far. */
 export class LiveCall {
   readonly startedAtMs: number;
+  /** Where the lease keeper has it; null while it does not. */
+  place: number | null = null;
+  /** When the lease keeper renews its lease. */
+  renewalDueMs = 0;
   private firstTokenAtMs: number | null = null;
   private answered = false;
   private ended = false;
@@ -155,14 +159,15 @@ export class LiveCall {
   }
 }
 
-let lastMs = 0;
-let lastText = new Date(lastMs).toISOString();
+let secondMs = 0;
+let secondText = '1970-01-01T00:00:00.';
 
-/** The last one is kept: a call's instants, and those of its neighbours, are often of the same millisecond. */
+/** An instant (whole ms) in ISO 8601. The text of its second is kept: a call's instants, and those of its neighbours, share it. */
 function instant(ms: number): string {
-  if (ms !== lastMs) {
-    lastText = new Date(ms).toISOString();
-    lastMs = ms;
+  const fraction = ms % 1_000;
+  if (ms - fraction !== secondMs) {
+    secondMs = ms - fraction;
+    secondText = new Date(secondMs).toISOString().slice(0, -4);
   }
-  return lastText;
+  return `${secondText}${String(fraction).padStart(3, '0')}Z`;
 }

@@ -3,6 +3,7 @@ import type { Lease, QuotaEngine, SettleResult } from '@weir/quota';
 import type { GatewayMetrics } from '../observe/gateway-metrics.js';
 import type { CallEnd, Charge, LiveCall } from './live-call.js';
 import type { LeaseKeeper } from './lease-keeper.js';
+import { Underway } from './underway.js';
 
 /** The end of an answer waits no longer than this for its settlement. */
 const answerWaitMs = 20;
@@ -26,7 +27,7 @@ type Unsettled = {
  */
 export class Settler {
   private readonly unsettled = new Map<string, Unsettled>();
-  private readonly running = new Set<Promise<unknown>>();
+  private readonly running = new Underway();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -83,11 +84,11 @@ export class Settler {
   async flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    await Promise.allSettled(this.running);
+    await this.running.idle();
     const left = [...this.unsettled.values()];
     this.unsettled.clear();
     for (const each of left) void this.start(each.lease, each.run);
-    await Promise.allSettled(this.running);
+    await this.running.idle();
     clearTimeout(this.timer);
     if (this.unsettled.size > 0) {
       this.logger.error(
@@ -97,14 +98,9 @@ export class Settler {
     }
   }
 
-  private start(lease: Lease, run: () => Promise<SettleResult | void>): Promise<void> {
-    const attempt = this.attempt(lease, run);
-    this.running.add(attempt);
-    void attempt.then(() => this.running.delete(attempt));
-    return attempt;
-  }
-
-  private async attempt(lease: Lease, run: () => Promise<SettleResult | void>): Promise<void> {
+  /** Never rejects: what fails is tried again later. */
+  private async start(lease: Lease, run: () => Promise<SettleResult | void>): Promise<void> {
+    this.running.begin();
     try {
       const result = await run();
       this.unsettled.delete(lease.id);
@@ -112,6 +108,8 @@ export class Settler {
       this.onFreed(lease.enterpriseId);
     } catch (error) {
       this.retryLater(lease, run, error);
+    } finally {
+      this.running.end();
     }
   }
 

@@ -45,6 +45,8 @@ export function chooseUpstream(
   if (untried.length === 0) return null;
   const open = untried.filter(hasRoom);
   if (open.length === 0) return 'busy';
+  const [only] = open;
+  if (open.length === 1 && only !== undefined) return only;
   const priority = Math.min(...open.map(({ route }) => route.priority));
   const equals = open.filter(({ route }) => route.priority === priority);
   const total = equals.reduce((sum, { route }) => sum + route.weight, 0);

@@ -43,14 +43,25 @@ export type UpstreamRequest = {
   readonly wholeBytesMax: number;
 };
 
-/** Stops a call at its upstream: an AbortController as far as undici needs one, at a tenth of its cost. */
-export class Cut extends EventEmitter {
-  aborted = false;
+/** Stops a call at its upstream: an AbortController with one listener, at a fraction of its cost. */
+export class Cut {
+  private listener: (() => void) | null = null;
+  private isAborted = false;
+
+  get aborted(): boolean {
+    return this.isAborted;
+  }
 
   abort(): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.emit('abort');
+    if (this.isAborted) return;
+    this.isAborted = true;
+    this.listener?.();
+  }
+
+  /** Sets who is told; at once where it has been cut already. */
+  onAbort(listener: () => void): void {
+    this.listener = listener;
+    if (this.isAborted) listener();
   }
 }
 
@@ -166,7 +177,11 @@ async function requestStream(
   options: CallOptions,
   { cut }: UpstreamRequest,
 ): Promise<UpstreamAnswer> {
-  const { statusCode: status, headers, body } = await pool.request({ ...options, signal: cut });
+  if (cut.aborted) throw new errors.RequestAbortedError();
+  // What undici takes in place of a signal, which costs many times as much.
+  const signal = new EventEmitter();
+  cut.onAbort(() => signal.emit('abort'));
+  const { statusCode: status, headers, body } = await pool.request({ ...options, signal });
   return { status, headers, body };
 }
 
@@ -177,8 +192,7 @@ function requestWhole(
 ): Promise<UpstreamAnswer> {
   return new Promise((resolve, reject) => {
     const handler = new AnswerHandler(wholeBytesMax, resolve, reject);
-    cut.on('abort', () => handler.abort(new errors.RequestAbortedError()));
-    if (cut.aborted) handler.abort(new errors.RequestAbortedError());
+    cut.onAbort(() => handler.abort(new errors.RequestAbortedError()));
     pool.dispatch(options, handler);
   });
 }

@@ -1,5 +1,5 @@
-// What the gateway is measured against: a NestJS application on Fastify that parses a JSON body, sends
-// it to the upstream over a keep-alive pool and passes the answer on. No keys, no limits, no metering.
+// The least that a proxy can be: a NestJS application on Fastify that parses a JSON body, sends it to the
+// upstream over a keep-alive pool and passes the answer on. No keys, no models, no limits, no metering.
 
 import 'reflect-metadata';
 import { Controller, Module, Post, Req, Res } from '@nestjs/common';

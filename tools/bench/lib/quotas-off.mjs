@@ -1,0 +1,108 @@
+// The gateway with its quotas off: the same server, key lookup, parser, model routing, connection pools and
+// relays, all of them the gateway's own code, but nothing is counted, reserved, settled or booked. What the full
+// path costs beyond this is what its quotas and its books cost.
+
+import { Module } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { LRUCache } from 'lru-cache';
+import { tuneCollector } from '../../../apps/gateway/dist/collector.js';
+import { gatewayConfigSchema } from '../../../apps/gateway/dist/config.js';
+import { gatewayApp } from '../../../apps/gateway/dist/gateway-app.js';
+import { MeteredCalls } from '../../../apps/gateway/dist/metered/metered-calls.js';
+import { registerMeteredRoutes } from '../../../apps/gateway/dist/metered/metered-routes.plugin.js';
+import { modelFor } from '../../../apps/gateway/dist/caller/caller.js';
+import { meteredRoutes } from '../../../apps/gateway/dist/routes/index.js';
+import { AdaptiveLimits } from '../../../apps/gateway/dist/upstream/adaptive-limits.js';
+import { chooseUpstream } from '../../../apps/gateway/dist/upstream/choose-upstream.js';
+import { UpstreamClient } from '../../../apps/gateway/dist/upstream/upstream-client.js';
+import {
+  createLogger,
+  loadConfig,
+  SecretBox,
+  startWeirApp,
+} from '../../../libs/platform/dist/index.js';
+import { connectQuotaRedis, PolicyStore } from '../../../libs/quota/dist/index.js';
+
+tuneCollector();
+
+const config = loadConfig(gatewayConfigSchema);
+const logger = createLogger({ name: 'quotas-off', level: config.LOG_LEVEL });
+const clock = { now: () => Date.now() };
+// Of Redis the policies alone are read, once.
+const redis = connectQuotaRedis({
+  url: config.REDIS_URL,
+  prefix: config.REDIS_PREFIX,
+  shardCount: config.SHARD_COUNT,
+  commandTimeoutMs: config.REDIS_COMMAND_TIMEOUT_MS,
+  clock,
+  logger,
+});
+const policies = new PolicyStore(redis);
+await policies.start();
+
+const notReserved = { reservedTokens: 0, forwardedCap: null, extendable: false };
+const notLeased = {
+  id: '',
+  shard: 0,
+  enterpriseId: '',
+  reservedAtMs: 0,
+  expiresAtMs: 0,
+  periodId: '',
+};
+const admission = {
+  refuseEarly: () => undefined,
+  admit: async (/** @type {any} */ { caller, route, asked, requestId, attempt, tried }) => {
+    const model = modelFor(caller.policy, asked.model, route);
+    const candidate = chooseUpstream(caller.policy, model, tried, () => true, Math.random);
+    if (candidate === null) return null;
+    return {
+      caller,
+      admitted: { outcome: 'admitted', lease: notLeased, remaining: [], degraded: false },
+      model,
+      candidate,
+      price: null,
+      promptTokens: 0,
+      plan: notReserved,
+      draft: { requestId, attempt },
+    };
+  },
+};
+const nothing = () => undefined;
+/** @type {any} */
+const parts = {
+  config,
+  logger,
+  clock,
+  policies,
+  admission,
+  waiting: {
+    hasRoom: () => false,
+    admit: (/** @type {unknown} */ _call, /** @type {(waitMs: number) => unknown} */ attempt) =>
+      attempt(0),
+  },
+  settler: {
+    end: async (/** @type {any} */ call) => (call.markEnded() ? { kind: 'nothing' } : null),
+    release: async () => undefined,
+  },
+  keeper: { track: nothing },
+  adaptive: new AdaptiveLimits(false),
+  upstreams: new UpstreamClient({
+    allowPrivate: config.UPSTREAM_ALLOW_PRIVATE,
+    connectionsMax: config.UPSTREAM_CONNECTIONS_MAX,
+    secretBox: SecretBox.fromSetting(config.WEIR_SECRET_KEY),
+  }),
+  metrics: { admission: nothing, upstreamFirstByte: nothing },
+  noteCaller: nothing,
+  idempotency: new LRUCache({ max: 1 }),
+};
+
+class QuotasOffModule {
+  /** @param {HttpAdapterHost} host */
+  constructor(host) {
+    registerMeteredRoutes(host.httpAdapter.getInstance(), meteredRoutes, new MeteredCalls(parts));
+  }
+}
+Module({})(QuotasOffModule);
+Reflect.defineMetadata('design:paramtypes', [HttpAdapterHost], QuotasOffModule);
+
+await startWeirApp(QuotasOffModule, gatewayApp(config, logger).options);
