@@ -1,16 +1,16 @@
-// The gateway with its quotas off: the same server, key lookup, parser, model routing, connection pools and
-// relays, all of them the gateway's own code, but nothing is counted, reserved, settled or booked. What the full
-// path costs beyond this is what its quotas and its books cost.
+// The gateway with its quotas off: the same server, key lookup, parser, model routing, connection pools, relays
+// and metrics, all of them the gateway's own code, but nothing is counted, reserved, settled or booked. What the
+// full path costs beyond this is what its quotas and its books cost.
 
 import { Module } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { LRUCache } from 'lru-cache';
 import { tuneCollector } from '../../../apps/gateway/dist/collector.js';
 import { gatewayConfigSchema } from '../../../apps/gateway/dist/config.js';
 import { gatewayApp } from '../../../apps/gateway/dist/gateway-app.js';
 import { MeteredCalls } from '../../../apps/gateway/dist/metered/metered-calls.js';
 import { registerMeteredRoutes } from '../../../apps/gateway/dist/metered/metered-routes.plugin.js';
 import { modelFor } from '../../../apps/gateway/dist/caller/caller.js';
+import { GatewayMetrics } from '../../../apps/gateway/dist/observe/gateway-metrics.js';
 import { meteredRoutes } from '../../../apps/gateway/dist/routes/index.js';
 import { AdaptiveLimits } from '../../../apps/gateway/dist/upstream/adaptive-limits.js';
 import { chooseUpstream } from '../../../apps/gateway/dist/upstream/choose-upstream.js';
@@ -18,6 +18,7 @@ import { UpstreamClient } from '../../../apps/gateway/dist/upstream/upstream-cli
 import {
   createLogger,
   loadConfig,
+  Metrics,
   SecretBox,
   startWeirApp,
 } from '../../../libs/platform/dist/index.js';
@@ -63,13 +64,17 @@ const admission = {
       price: null,
       promptTokens: 0,
       plan: notReserved,
-      draft: { requestId, attempt },
+      draft: { requestId, attempt, route: route.path, streamed: asked.streamed },
     };
   },
 };
 const nothing = () => undefined;
-/** @type {any} */
-const parts = {
+
+/**
+ * @param {GatewayMetrics} metrics
+ * @returns {any} what the gateway's pipeline is made of
+ */
+const partsWith = (metrics) => ({
   config,
   logger,
   clock,
@@ -81,7 +86,12 @@ const parts = {
       attempt(0),
   },
   settler: {
-    end: async (/** @type {any} */ call) => (call.markEnded() ? { kind: 'nothing' } : null),
+    end: async (/** @type {any} */ call, /** @type {any} */ end) => {
+      if (!call.markEnded()) return null;
+      const charge = { kind: 'nothing' };
+      metrics.callEnded(call, end, /** @type {any} */ (charge));
+      return charge;
+    },
     release: async () => undefined,
   },
   keeper: { track: nothing },
@@ -91,18 +101,21 @@ const parts = {
     connectionsMax: config.UPSTREAM_CONNECTIONS_MAX,
     secretBox: SecretBox.fromSetting(config.WEIR_SECRET_KEY),
   }),
-  metrics: { admission: nothing, upstreamFirstByte: nothing },
+  metrics,
   noteCaller: nothing,
-  idempotency: new LRUCache({ max: 1 }),
-};
+});
 
 class QuotasOffModule {
-  /** @param {HttpAdapterHost} host */
-  constructor(host) {
-    registerMeteredRoutes(host.httpAdapter.getInstance(), meteredRoutes, new MeteredCalls(parts));
+  /**
+   * @param {HttpAdapterHost} host
+   * @param {Metrics} metrics
+   */
+  constructor(host, metrics) {
+    const calls = new MeteredCalls(partsWith(new GatewayMetrics(metrics.registry)));
+    registerMeteredRoutes(host.httpAdapter.getInstance(), meteredRoutes, calls);
   }
 }
 Module({})(QuotasOffModule);
-Reflect.defineMetadata('design:paramtypes', [HttpAdapterHost], QuotasOffModule);
+Reflect.defineMetadata('design:paramtypes', [HttpAdapterHost, Metrics], QuotasOffModule);
 
 await startWeirApp(QuotasOffModule, gatewayApp(config, logger).options);
