@@ -17,7 +17,9 @@ const STREAMED = { stream: true, stream_options: { include_usage: true }, max_to
 const WARM_UP_MS = 4_000;
 /** What is compared is measured in turns, and the median of the turns taken: this machine has other things to do. */
 const TURNS = 5;
-const PHASES = 1 + 3 * TURNS + 2 * TURNS + 2 + 1;
+/** The slowest hundredth shows whatever else the machine did in a turn. */
+const HALF_LOAD_TURNS = 9;
+const PHASES = 1 + 3 * TURNS + 2 * HALF_LOAD_TURNS + 2 + 1;
 
 /**
  * @param {{ seconds: number, log: (line: string) => void }} options
@@ -38,6 +40,7 @@ export async function run({ seconds, log }) {
     const saturate = (/** @type {Target} */ target, /** @type {number | null} */ pid) =>
       withCpu(pid, () => closedLoop(target, { connections: JSON_CONNECTIONS, ms }));
     const [bare, plain, full] = await inTurns(
+      TURNS,
       () => saturate(json.bare, plane.pids.bare),
       () => saturate(json.plain, plane.pids.plain),
       () => saturate(json.full, plane.pids.gateway),
@@ -53,9 +56,16 @@ export async function run({ seconds, log }) {
     // Idle processes collect their garbage in other threads, on the same few cores.
     await plane.stopProxies();
     const perSecond = full.perSecond / 2;
+    /** @type {(name: string, target: Target) => Promise<import('./lib/load.mjs').Measured>} */
+    const pace = async (name, target) => {
+      const measured = await paced(target, { perSecond, ms });
+      log(`  ${name} p50 ${measured.p50_ms.toFixed(2)} p99 ${measured.p99_ms.toFixed(1)} ms`);
+      return measured;
+    };
     const [directHalf, fullHalf] = await inTurns(
-      () => paced(json.direct, { perSecond, ms }),
-      () => paced(json.full, { perSecond, ms }),
+      HALF_LOAD_TURNS,
+      () => pace('direct', json.direct),
+      () => pace('full  ', json.full),
     );
     log('refusals');
     // The one call that this user has for the month.
@@ -104,21 +114,22 @@ export async function run({ seconds, log }) {
 
 /**
  * Measures several things in turns.
+ * @param {number} turns
  * @template {(() => Promise<Record<string, number>>)[]} Works
  * @param {Works} works
  * @returns {Promise<{ [I in keyof Works]: Awaited<ReturnType<Works[I]>> }>} of each, the median of every figure; the
  * failures of all turns
  */
-async function inTurns(...works) {
+async function inTurns(turns, ...works) {
   /** @type {Record<string, number>[][]} */
   const measured = works.map(() => []);
-  for (let turn = 0; turn < TURNS; turn += 1) {
+  for (let turn = 0; turn < turns; turn += 1) {
     for (const [index, work] of works.entries()) measured[index]?.push(await work());
   }
-  const medians = measured.map((turns) =>
+  const medians = measured.map((all) =>
     Object.fromEntries(
-      Object.keys(turns[0] ?? {}).map((name) => {
-        const values = turns.map((turn) => turn[name] ?? Number.NaN);
+      Object.keys(all[0] ?? {}).map((name) => {
+        const values = all.map((each) => each[name] ?? Number.NaN);
         const sum = values.reduce((total, value) => total + value, 0);
         return [name, name === 'failures' ? sum : quantile(values, 0.5)];
       }),
