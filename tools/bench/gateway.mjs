@@ -19,7 +19,7 @@ const WARM_UP_MS = 4_000;
 const TURNS = 5;
 /** The slowest hundredth shows whatever else the machine did in a turn. */
 const HALF_LOAD_TURNS = 9;
-const PHASES = 1 + 3 * TURNS + 2 * HALF_LOAD_TURNS + 2 + 1;
+const PHASES = 1 + 3 * TURNS + 3 * HALF_LOAD_TURNS + 2 + 1;
 
 /**
  * @param {{ seconds: number, log: (line: string) => void }} options
@@ -53,8 +53,8 @@ export async function run({ seconds, log }) {
       closedLoop(stream.full, { connections: STREAM_CONNECTIONS, ms }),
     );
     log('half load');
-    // Idle processes collect their garbage in other threads, on the same few cores.
-    await plane.stopProxies();
+    // An idle process collects its garbage in other threads, on the same few cores.
+    await plane.stopBare();
     const perSecond = full.perSecond / 2;
     /** @type {(name: string, target: Target) => Promise<import('./lib/load.mjs').Measured>} */
     const pace = async (name, target) => {
@@ -62,9 +62,10 @@ export async function run({ seconds, log }) {
       log(`  ${name} p50 ${measured.p50_ms.toFixed(2)} p99 ${measured.p99_ms.toFixed(1)} ms`);
       return measured;
     };
-    const [directHalf, fullHalf] = await inTurns(
+    const [directHalf, plainHalf, fullHalf] = await inTurns(
       HALF_LOAD_TURNS,
       () => pace('direct', json.direct),
+      () => pace('plain ', json.plain),
       () => pace('full  ', json.full),
     );
     log('refusals');
@@ -79,7 +80,7 @@ export async function run({ seconds, log }) {
     });
     const after = await readMetrics(plane.gatewayUrl);
 
-    const whole = [direct, bare, plain, full, directHalf, fullHalf];
+    const whole = [direct, bare, plain, full, directHalf, plainHalf, fullHalf];
     const failures = [...whole, plainStreams, fullStreams, refused]
       .map((each) => each.failures)
       .reduce((sum, each) => sum + each, 0);
@@ -97,6 +98,8 @@ export async function run({ seconds, log }) {
       cpu_ratio_bare: round(full.cpuUs / bare.cpuUs, 2),
       added_p50_ms: round(fullHalf.p50_ms - directHalf.p50_ms, 2),
       added_p99_ms: round(fullHalf.p99_ms - directHalf.p99_ms, 2),
+      added_to_plain_p50_ms: round(fullHalf.p50_ms - plainHalf.p50_ms, 2),
+      added_to_plain_p99_ms: round(fullHalf.p99_ms - plainHalf.p99_ms, 2),
       refusals_rps: round(refused.perSecond),
       refusal_p50_ms: round(median(before.refused, after.refused), 3),
       sse_streams_per_s: round(fullStreams.perSecond),

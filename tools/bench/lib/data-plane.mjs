@@ -135,8 +135,7 @@ export async function startDataPlane(log) {
       body: JSON.stringify({ model: 'demo-small', messages, ...body }),
     });
     return {
-      /** Ends the two that the gateway is compared with. */
-      stopProxies: () => Promise.all([bare.stop(), plain.stop()]),
+      stopBare: () => bare.stop(),
       pids: { gateway: gateway.pid, plain: plain.pid, bare: bare.pid },
       gatewayUrl: `http://127.0.0.1:${gatewayPort}`,
       /** The same call to the upstream itself, through a bare proxy, with quotas off, and through the gateway. */
