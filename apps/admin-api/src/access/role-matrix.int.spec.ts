@@ -63,10 +63,10 @@ beforeAll(async () => {
     settings: { EXPORT_DIR: exportDir },
   });
   db = openDatabase({ url: database.url, poolMax: 2 });
-  acme = await makeTestWorld(test.app, 'acme');
-  // On another shard, so that what is the shard's is foreign too.
-  do globex = await makeTestWorld(test.app, unique('globex').replace(' ', '-'));
-  while (shardOfWorld(globex) === shardOfWorld(acme));
+  globex = await makeTestWorld(test.app, 'globex');
+  // On a shard of its own, so that what is the shard's is its alone; what is made in vain is on the other's.
+  do acme = await makeTestWorld(test.app, unique('acme').replace(' ', '-'));
+  while (shardOfWorld(acme) === shardOfWorld(globex));
   clients = await signInAll(test, acme);
 });
 afterAll(async () => {
