@@ -18,8 +18,8 @@ const keepMs = 15_000;
 const slabBytes = 1024 * 1024;
 const maxSlabs = 64;
 
-/** State, shard and three lengths: of the head, the event and the descriptor. */
-const prefixBytes = 1 + 4 * 4;
+/** State and three lengths: of the head, the event and the descriptor. */
+const prefixBytes = 1 + 3 * 4;
 const kept = 1;
 const taken = 0;
 
@@ -38,7 +38,7 @@ export class RecentSettlements {
   add(entry: RecentSettlement): void {
     const { lease, actual, event, descriptor, epoch, seq, atMs } = entry;
     const head = [
-      ...[atMs, seq, epoch, lease.id, lease.enterpriseId],
+      ...[atMs, seq, epoch, lease.id, lease.shard, lease.enterpriseId],
       ...[lease.reservedAtMs, lease.expiresAtMs, lease.periodId, lease.epoch ?? ''],
       ...[actual.inputTokens, actual.outputTokens, actual.costNano],
     ].join(' ');
@@ -50,10 +50,9 @@ export class RecentSettlements {
     const eventBytes = bytes.write(event, eventAt);
     descriptor.copy(bytes, eventAt + eventBytes);
     bytes[start] = kept;
-    bytes.writeUInt32LE(lease.shard, start + 1);
-    bytes.writeUInt32LE(head.length, start + 5);
-    bytes.writeUInt32LE(eventBytes, start + 9);
-    bytes.writeUInt32LE(descriptor.length, start + 13);
+    bytes.writeUInt32LE(head.length, start + 1);
+    bytes.writeUInt32LE(eventBytes, start + 5);
+    bytes.writeUInt32LE(descriptor.length, start + 9);
     slab.used = eventAt + eventBytes + descriptor.length;
     slab.newestMs = Math.max(slab.newestMs, atMs);
   }
@@ -63,10 +62,9 @@ export class RecentSettlements {
     const found: RecentSettlement[] = [];
     for (const { bytes, used } of this.slabs) {
       for (let at = 0; at < used; at = endOf(bytes, at)) {
-        // Of the other shards, nearly all of what is here, nothing is read: each of them asks for itself.
-        if (bytes[at] === taken || bytes.readUInt32LE(at + 1) !== shard) continue;
+        if (bytes[at] === taken) continue;
         const entry = read(bytes, at);
-        if (entry.epoch === epoch) continue;
+        if (entry.lease.shard !== shard || entry.epoch === epoch) continue;
         bytes[at] = taken;
         if (entry.atMs >= nowMs - keepMs) found.push(entry);
       }
@@ -102,17 +100,17 @@ function endOf(bytes: Buffer, at: number): number {
   return (
     at +
     prefixBytes +
+    bytes.readUInt32LE(at + 1) +
     bytes.readUInt32LE(at + 5) +
-    bytes.readUInt32LE(at + 9) +
-    bytes.readUInt32LE(at + 13)
+    bytes.readUInt32LE(at + 9)
   );
 }
 
 function read(bytes: Buffer, at: number): RecentSettlement {
   const headAt = at + prefixBytes;
-  const eventAt = headAt + bytes.readUInt32LE(at + 5);
-  const descriptorAt = eventAt + bytes.readUInt32LE(at + 9);
-  const [atMs, seq, epoch = '', id = '', enterpriseId = '', ...rest] = bytes
+  const eventAt = headAt + bytes.readUInt32LE(at + 1);
+  const descriptorAt = eventAt + bytes.readUInt32LE(at + 5);
+  const [atMs, seq, epoch = '', id = '', shard, enterpriseId = '', ...rest] = bytes
     .toString('latin1', headAt, eventAt)
     .split(' ');
   const [reservedAtMs, expiresAtMs, periodId = '', leaseEpoch = '', ...used] = rest;
@@ -120,7 +118,7 @@ function read(bytes: Buffer, at: number): RecentSettlement {
   return {
     lease: {
       id,
-      shard: bytes.readUInt32LE(at + 1),
+      shard: Number(shard),
       enterpriseId,
       reservedAtMs: Number(reservedAtMs),
       expiresAtMs: Number(expiresAtMs),
