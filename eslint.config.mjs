@@ -47,7 +47,7 @@ const boundaries = {
     banned: ['pg', '@prisma/*', 'kafkajs', 'react'],
   },
   'demo-provider': {
-    mayImport: ['domain', 'platform'],
+    mayImport: ['domain', 'platform', 'tokens'],
     banned: ['ioredis', 'pg', '@prisma/*', 'kafkajs', 'react', 'bullmq'],
   },
   console: {

@@ -2,14 +2,6 @@ import type { Model } from './price-list.js';
 import { proseFor, seedOf, type Prose } from './prose.js';
 import type { Settings } from './settings.js';
 
-/** What a dialect found in a request body. */
-export type Prompt = {
-  /** All text of the prompt, joined. */
-  text: string;
-  /** Tokens of what is not text (images, audio, token arrays). */
-  otherTokens: number;
-};
-
 /** One answer, fixed before its first byte: same prompt and settings, same answer. */
 export type Generation = {
   readonly id: string;
@@ -35,22 +27,25 @@ export function planGeneration(options: {
   id: string;
   nowMs: number;
   model: Model;
-  prompt: Prompt;
+  /** Decides what is answered, and in which language. */
+  promptText: string;
+  /** Counted ones; the settings may replace them. */
+  promptTokens: number;
   choices: number;
   /** The request's cap on output tokens, per choice; reasoning counts. */
   maxTokens: number | undefined;
   settings: Settings;
 }): Generation {
-  const { settings, prompt, maxTokens } = options;
-  const seed = seedOf(prompt.text);
-  const prose = proseFor(prompt.text);
+  const { settings, promptText, maxTokens } = options;
+  const seed = seedOf(promptText);
+  const prose = proseFor(promptText);
   const start = prose.startFor(seed);
   const wanted =
     settings.output_tokens ?? prose.wholeSentences(start, leastTokens + (seed % targetSpread));
   const isCut = maxTokens !== undefined && wanted > maxTokens && !settings.ignore_max_tokens;
   const outputPerChoice = isCut ? maxTokens : wanted;
   const reasoningPerChoice = Math.min(settings.reasoning_tokens, outputPerChoice);
-  const promptTokens = settings.prompt_tokens ?? countTokens(prompt);
+  const promptTokens = settings.prompt_tokens ?? options.promptTokens;
   return {
     id: options.id,
     createdS: Math.floor(options.nowMs / 1_000),
@@ -64,11 +59,6 @@ export function planGeneration(options: {
     prose,
     start,
   };
-}
-
-/** This provider's tokenizer: four bytes of UTF-8 make a token. */
-export function countTokens(prompt: Prompt): number {
-  return Math.ceil(Buffer.byteLength(prompt.text) / 4) + prompt.otherTokens;
 }
 
 /** Shown tokens of all choices together. */

@@ -1,3 +1,4 @@
+import { createTokenCounter } from '@weir/tokens';
 import { describe, expect, it } from 'vitest';
 import { proseFor, seedOf } from './prose.js';
 
@@ -12,11 +13,27 @@ describe('prose', () => {
       const prose = proseFor(prompt);
       const start = prose.startFor(seedOf(prompt));
       const whole = prose.text(start, 0, 300);
-      const tokens = Array.from({ length: 300 }, (_, index) => prose.token(start + index));
+      const tokens = Array.from({ length: 300 }, (_, at) => prose.text(start, at, at + 1));
       expect(tokens.join('')).toBe(whole);
       expect(tokens.every((token) => token.length > 0)).toBe(true);
       expect(prose.text(start, 0, 100) + prose.text(start, 100, 300)).toBe(whole);
     }
+  });
+
+  it('is cut into the tokens of a real tokenizer, wherever an answer begins and ends', async () => {
+    const counter = createTokenCounter({ threads: 0 });
+    for (const prompt of ['hello', '你好']) {
+      const prose = proseFor(prompt);
+      for (let seed = 0; seed < 10; seed += 1) {
+        const start = prose.startFor(seed);
+        for (let length = 1; length <= 200; length += 1) {
+          const text = prose.text(start, 0, length);
+          const { tokens } = await counter.countText('gpt-4o', text);
+          expect(tokens, text).toBe(length);
+        }
+      }
+    }
+    await counter.close();
   });
 
   it('ends its own choice of length with a sentence, within 16 to 64 tokens', () => {
@@ -25,7 +42,7 @@ describe('prose', () => {
         const prose = proseFor(prompt);
         const start = prose.startFor(seed);
         const count = prose.wholeSentences(start, 16 + (seed % 30));
-        expect(prose.text(start, 0, count)).toMatch(/[.。] ?$/);
+        expect(prose.text(start, 0, count)).toMatch(/[.。]$/);
         expect(count).toBeGreaterThanOrEqual(16);
         expect(count).toBeLessThanOrEqual(64);
       }

@@ -1,4 +1,7 @@
-/** A run of text cut into the provider's tokens, endless: after the last sentence comes the first. */
+/**
+ * A run of text cut into its tokens of o200k_base, endless: after the last sentence comes the first. Any part of it that
+ * begins with a sentence has as many tokens for a tokenizer as it was cut from.
+ */
 class Prose {
   private readonly tokens: readonly string[];
   /** Index of each sentence's first token. */
@@ -19,14 +22,14 @@ class Prose {
     return this.starts[seed % this.starts.length] ?? 0;
   }
 
-  token(index: number): string {
-    return this.tokens[index % this.tokens.length] ?? '';
-  }
-
+  /** The tokens `from` (included) to `to` (excluded) of the answer that begins at `start`. */
   text(start: number, from: number, to: number): string {
     let text = '';
-    for (let index = start + from; index < start + to; index += 1) text += this.token(index);
-    return text;
+    for (let index = start + from; index < start + to; index += 1) {
+      text += this.tokens[index % this.tokens.length] ?? '';
+    }
+    // The blank before a sentence belongs to its first word, and not at the beginning of an answer.
+    return from === 0 ? text.trimStart() : text;
   }
 
   /** The least number of tokens, at least `atLeast`, after which a sentence ends. */
@@ -41,7 +44,7 @@ class Prose {
 
 const english = new Prose(
   [
-    'A weir holds back a river and measures how much of it flows.',
+    'A dam holds back a river and measures how much of it flows.',
     'Every call is counted before it leaves and settled when it ends.',
     'The budget of a team is the sum of what its people may spend.',
     'When a stream stops early, only what was delivered is charged.',
@@ -51,21 +54,21 @@ const english = new Prose(
     'Small steady streams carry more water than a sudden flood.',
     'What is measured well can be shared fairly between many.',
     'At the end of the month the books are closed and nothing is missing.',
-  ].map((sentence) => `${sentence} `.match(/\S+\s?/g) ?? []),
+  ].map((sentence) => ` ${sentence}`.match(/ \w+|[.,]/g) ?? []),
 );
 
 const chinese = new Prose(
   [
-    '水坝拦住河流，也量出流过的水。',
-    '每次调用在发出之前计数，在结束之后结算。',
-    '部门的预算由所有成员共同使用。',
-    '如果输出提前中断，只对已经送达的内容计费。',
-    '账本对每次调用只记录一次，不多也不少。',
-    '额度是一种承诺，每一刻都必须守住。',
-    '细水长流，好过一时的洪水。',
-    '量得准确，才能分得公平。',
-    '月底结账时，每一笔都能找到来处。',
-  ].map((sentence) => sentence.match(/[^，。]{1,2}[，。]?/gu) ?? []),
+    '水|坝|挡|住|河|流|，也|量|出|流|过|的|水|。',
+    '每|次|调用|在|发|出|之前|计|数|，在|结束|之后|结|算|。',
+    '部门|的|预算|由|所有|成员|共同|使用|。',
+    '输出|提前|中|断|时|，只|对|已经|送|达|的|内容|计|费|。',
+    '账|本|对|每|次|调用|只|记录|一次|，不|多|也|不少|。',
+    '额度|是一|种|承|诺|，每|一|刻|都|必须|守|住|。',
+    '细|水|长|流|，好|过|一|时|的|洪|水|。',
+    '量|得|准确|，|才能|分|得|公平|。',
+    '月底|结|账|时|，每|一|笔|都|能|找到|来|处|。',
+  ].map((sentence) => sentence.split('|')),
 );
 
 export type { Prose };

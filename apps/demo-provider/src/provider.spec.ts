@@ -67,6 +67,8 @@ async function onlyEntry(): Promise<BillEntry> {
 }
 
 const hello = [{ role: 'user' as const, content: 'Hello there' }];
+/** 3 for the answer's role, 3 for the message, 1 for its role, 2 for its text (OpenAI Cookbook, see libs/tokens). */
+const helloTokens = 9;
 const chat = (model: string, more: object = {}) => ({ model, messages: hello, ...more });
 const streamed = { stream: true, stream_options: { include_usage: true } };
 
@@ -83,21 +85,21 @@ describe('with the official OpenAI client', () => {
     const answer = await openai.chat.completions.create(chat('demo-small'), {
       headers: { 'x-request-id': 'mine' },
     });
-    expect(answer.choices[0]?.message.content).toMatch(/^[A-Z].*\. $/);
+    expect(answer.choices[0]?.message.content).toMatch(/^[A-Z].*\.$/);
     expect(answer.choices[0]?.finish_reason).toBe('stop');
     expect(answer.usage).toMatchObject({
-      prompt_tokens: 3,
+      prompt_tokens: helloTokens,
       prompt_tokens_details: { cached_tokens: 0 },
     });
     expect(await onlyEntry()).toMatchObject({
       id: answer.id,
       request_id: 'mine',
       model: 'demo-small',
-      prompt_tokens: 3,
+      prompt_tokens: helloTokens,
       output_tokens: answer.usage?.completion_tokens,
       streamed: false,
       outcome: 'finished',
-      cost_pico: String(3 * 500_000 + (answer.usage?.completion_tokens ?? 0) * 1_500_000),
+      cost_pico: String(helloTokens * 500_000 + (answer.usage?.completion_tokens ?? 0) * 1_500_000),
     });
   });
 
@@ -119,9 +121,9 @@ describe('with the official OpenAI client', () => {
     expect(contents).toHaveLength(7);
     expect(finish).toBe('length');
     expect(usages.pop()).toMatchObject({
-      prompt_tokens: 3,
+      prompt_tokens: helloTokens,
       completion_tokens: 7,
-      total_tokens: 10,
+      total_tokens: helloTokens + 7,
     });
     expect(usages.every((usage) => usage === null)).toBe(true);
     expect(await onlyEntry()).toMatchObject({
@@ -188,7 +190,8 @@ describe('with the official OpenAI client', () => {
     expect(whole.status).toBe('completed');
     expect(whole.output_text).toMatch(/。$/);
     expect(whole.usage).toMatchObject({
-      input_tokens: 6,
+      // 3 for the answer's role, 3 for the message, 1 for its role, the text.
+      input_tokens: 3 + 3 + 1 + 5,
       input_tokens_details: { cached_tokens: 0 },
     });
     const stream = await openai.responses.create({ ...request, stream: true });
@@ -217,11 +220,11 @@ describe('with the official OpenAI client', () => {
     expect(alpha).toEqual(again);
     expect(alpha).not.toEqual(beta);
     expect((alpha ?? []).reduce((sum, value) => sum + value * value, 0)).toBeCloseTo(1, 5);
-    expect(usage).toEqual({ prompt_tokens: 5, total_tokens: 5 });
+    expect(usage).toEqual({ prompt_tokens: 3, total_tokens: 3 });
     expect(await onlyEntry()).toMatchObject({
       model: 'demo-embed',
-      prompt_tokens: 5,
-      cost_pico: '100000',
+      prompt_tokens: 3,
+      cost_pico: '60000',
     });
     const numbers = await openai.embeddings.create({
       model: 'demo-embed',
@@ -278,24 +281,30 @@ describe('with the official Anthropic client', () => {
     const whole = await anthropic.messages.create(request);
     expect(whole).toMatchObject({
       stop_reason: 'max_tokens',
-      usage: { input_tokens: 1, cache_read_input_tokens: 2, output_tokens: 6 },
+      usage: { input_tokens: helloTokens - 2, cache_read_input_tokens: 2, output_tokens: 6 },
     });
     const final = await anthropic.messages.stream(request).finalMessage();
     expect(final.content).toMatchObject(whole.content);
     expect(final.usage).toMatchObject({
-      input_tokens: 1,
+      input_tokens: helloTokens - 2,
       cache_read_input_tokens: 2,
       output_tokens: 6,
     });
     for (const entry of await entries()) {
-      expect(entry).toMatchObject({ prompt_tokens: 3, cached_tokens: 2, output_tokens: 6 });
-      expect(entry.cost_pico).toBe(String(1 * 5_000_000 + 2 * 500_000 + 6 * 15_000_000));
+      expect(entry).toMatchObject({
+        prompt_tokens: helloTokens,
+        cached_tokens: 2,
+        output_tokens: 6,
+      });
+      expect(entry.cost_pico).toBe(
+        String((helloTokens - 2) * 5_000_000 + 2 * 500_000 + 6 * 15_000_000),
+      );
     }
   });
 
   it('counts tokens without a bill', async () => {
     expect(await anthropic.messages.countTokens({ model: 'demo-large', messages: hello })).toEqual({
-      input_tokens: 3,
+      input_tokens: helloTokens,
     });
     expect(await entries()).toEqual([]);
   });
@@ -493,7 +502,7 @@ describe('faults', () => {
     expect(text).not.toContain('[DONE]');
     expect(await onlyEntry()).toMatchObject({
       outcome: 'fault',
-      prompt_tokens: 3,
+      prompt_tokens: helloTokens,
       output_tokens: 4,
     });
   });
@@ -504,7 +513,11 @@ describe('faults', () => {
     const last = JSON.parse(eventsOf(text).at(-1)?.data ?? '') as { usage: object };
     const entry = await onlyEntry();
     expect(last.usage).toMatchObject({ completion_tokens: entry.output_tokens });
-    expect(entry).toMatchObject({ outcome: 'fault', prompt_tokens: 3, output_tokens: 10 });
+    expect(entry).toMatchObject({
+      outcome: 'fault',
+      prompt_tokens: helloTokens,
+      output_tokens: 10,
+    });
   });
 
   it('error_event_mid_stream delivers half and an error event', async () => {
@@ -536,7 +549,7 @@ describe('faults', () => {
     socket.destroy();
     expect(await onlyEntry()).toMatchObject({
       outcome: 'fault',
-      prompt_tokens: 3,
+      prompt_tokens: helloTokens,
       output_tokens: 3,
     });
   });
@@ -568,9 +581,15 @@ describe('faults', () => {
     await expect(post('reset_mid_stream', {})).rejects.toThrow();
     expect((await post('error_event_mid_stream', {})).status).toBe(500);
     expect((await entries()).map((entry) => [entry.outcome, entry.output_tokens])).toEqual([
-      ['fault', 10],
-      ['fault', 10],
       ['fault', 0],
+      ['fault', 0],
+      ['fault', 0],
+    ]);
+    // What broke off had read the prompt; what failed with a status is free.
+    expect((await entries()).map((entry) => entry.prompt_tokens)).toEqual([
+      helloTokens,
+      helloTokens,
+      0,
     ]);
   });
 
@@ -621,7 +640,11 @@ describe('a caller that leaves', () => {
       if (received === 2) controller.abort();
     }
     const entry = await onlyEntry();
-    expect(entry).toMatchObject({ outcome: 'client_aborted', prompt_tokens: 3, streamed: true });
+    expect(entry).toMatchObject({
+      outcome: 'client_aborted',
+      prompt_tokens: helloTokens,
+      streamed: true,
+    });
     expect(entry.output_tokens).toBeGreaterThanOrEqual(2);
     expect(entry.output_tokens).toBeLessThanOrEqual(4);
   });
@@ -632,7 +655,7 @@ describe('a caller that leaves', () => {
     socket.destroy();
     expect(await onlyEntry()).toMatchObject({
       outcome: 'client_aborted',
-      prompt_tokens: 3,
+      prompt_tokens: helloTokens,
       output_tokens: 0,
     });
   });
@@ -653,7 +676,7 @@ describe('a caller that leaves', () => {
       }
       await vi.waitUntil(async () => (await entries()).length === 20);
       const tokens = (await entries()).map((entry) => entry.prompt_tokens);
-      expect(new Set(tokens)).toEqual(new Set([index < 2 ? 0 : 3]));
+      expect(new Set(tokens)).toEqual(new Set([index < 2 ? 0 : helloTokens]));
     }
   });
 

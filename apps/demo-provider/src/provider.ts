@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { newId, type Clock } from '@weir/domain';
 import type { Logger } from '@weir/platform';
+import { createTokenCounter, type TokenCounter } from '@weir/tokens';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { Bill, type BilledCall, type Outcome } from './bill.js';
 import { chatCompletions, textCompletions } from './dialects/completions.js';
@@ -15,13 +16,7 @@ import {
 import { embeddingBody, parseEmbeddingRequest } from './dialects/embeddings.js';
 import { messages, readMessagesPrompt } from './dialects/messages.js';
 import { responses } from './dialects/responses.js';
-import {
-  countTokens,
-  outputTokens,
-  planGeneration,
-  shownTokens,
-  type Generation,
-} from './generation.js';
+import { outputTokens, planGeneration, shownTokens, type Generation } from './generation.js';
 import { onClosed } from './on-closed.js';
 import { models, modelsByName, type Model } from './price-list.js';
 import {
@@ -72,10 +67,14 @@ class Provider {
   private readonly runId = newId().slice(-8);
   private calls = 0;
   private readonly keyBytes: Buffer;
+  private readonly counter: TokenCounter;
 
   constructor(private readonly options: ProviderOptions) {
     this.bill = new Bill(() => options.clock.now(), options.billEntriesMax);
     this.keyBytes = Buffer.from(options.apiKey);
+    this.counter = createTokenCounter({
+      onFailure: (err) => options.logger.error({ err }, 'a counting thread failed'),
+    });
   }
 
   server(): FastifyInstance {
@@ -112,6 +111,7 @@ class Provider {
     this.addModelRoutes(app);
     this.addCallRoutes(app);
     this.addDemoRoutes(app);
+    app.addHook('onClose', () => this.counter.close());
     return app;
   }
 
@@ -147,11 +147,13 @@ class Provider {
     app.post('/v1/embeddings', { config: { isBilled: true } }, (request, reply) =>
       this.answerEmbeddings(request, reply),
     );
-    app.post('/v1/messages/count_tokens', (request) => {
+    app.post('/v1/messages/count_tokens', async (request) => {
       this.authenticate(request);
       const body = bodyOf(request);
-      this.modelNamed(readString(body, 'model').split('#', 1)[0] ?? '');
-      return { input_tokens: countTokens(readMessagesPrompt(body)) };
+      const { name } = this.modelNamed(readString(body, 'model').split('#', 1)[0] ?? '');
+      readMessagesPrompt(body);
+      const { tokens } = await messages.countPrompt(this.counter, name, body);
+      return { input_tokens: tokens };
     });
   }
 
@@ -203,24 +205,32 @@ class Provider {
     });
   }
 
-  private answerText(dialect: Dialect, request: FastifyRequest, reply: FastifyReply): void {
+  private async answerText(
+    dialect: Dialect,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
     this.authenticate(request);
-    const asked = dialect.parse(bodyOf(request));
+    const body = bodyOf(request);
+    const asked = dialect.parse(body);
     const [modelName = '', suffix] = splitOnce(asked.model, '#');
     const model = this.modelNamed(modelName);
     if (model.kind !== 'text') throw new BadRequest(`${model.name} does not write text`, 'model');
     const settings = this.settingsOf(request, asked.directives, suffix);
+    const id = this.nextId(dialect.idPrefix);
+    const fault = this.faultOf(settings);
+    const { tokens } = await dialect.countPrompt(this.counter, model.name, body);
     const generation = planGeneration({
-      id: this.nextId(dialect.idPrefix),
+      id,
       nowMs: this.options.clock.now(),
       model,
-      prompt: asked.prompt,
+      promptText: asked.promptText,
+      promptTokens: tokens,
       choices: asked.choices,
       maxTokens: asked.maxTokens,
       settings,
     });
     const call = billedCallOf(request, generation, asked.stream);
-    const fault = this.faultOf(settings);
     const response = reply.raw;
     reply.hijack();
     if (this.failsBeforeHeaders(response, fault, settings, call, errorShapeOf(request))) return;
@@ -249,16 +259,19 @@ class Provider {
     this.afterHeadersDelay(response, settings, call, answer);
   }
 
-  private answerEmbeddings(request: FastifyRequest, reply: FastifyReply): void {
+  private async answerEmbeddings(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     this.authenticate(request);
     const asked = parseEmbeddingRequest(bodyOf(request));
     const [modelName = '', suffix] = splitOnce(asked.model, '#');
     const model = this.modelNamed(modelName);
     if (model.kind !== 'embedding') throw new BadRequest(`${model.name} does not embed`, 'model');
     const settings = this.settingsOf(request, asked.directives, suffix);
-    const promptTokens = settings.prompt_tokens ?? asked.promptTokens;
+    const id = this.nextId('embd-');
+    const fault = this.faultOf(settings);
+    const { tokens } = await this.counter.countText(model.name, asked.inputs);
+    const promptTokens = settings.prompt_tokens ?? tokens;
     const call: BilledCall = {
-      id: this.nextId('embd-'),
+      id,
       requestId: requestIdOf(request),
       model,
       promptTokens,
@@ -267,7 +280,6 @@ class Provider {
       streamed: false,
       outcome: 'finished',
     };
-    const fault = this.faultOf(settings);
     const response = reply.raw;
     reply.hijack();
     if (this.failsBeforeHeaders(response, fault, settings, call, 'openai')) return;
@@ -306,8 +318,9 @@ class Provider {
       response.setHeader(name, value);
     response.setHeader('content-type', 'application/json');
     const output = generation === undefined ? 0 : outputTokens(generation);
+    // Of an answer that breaks off nothing can be read: its output is not billed.
     sendWholeAnswer(response, body, delayMs, fault, (outcome) =>
-      this.bill.add({ ...call, outputTokens: output, outcome }),
+      this.bill.add({ ...call, outputTokens: outcome === 'fault' ? 0 : output, outcome }),
     );
   }
 

@@ -247,7 +247,8 @@ for (const { name, kafka } of modes) {
       }
       await waitFor('the lag shows', async () => {
         const { lagEvents } = await meteringStatus(harness.database.pool);
-        return lagEvents === 4_000n;
+        // At least: the relay carries each record at least once.
+        return lagEvents >= 4_000n;
       });
       const { completeUpTo } = await meteringStatus(harness.database.pool);
       expect(completeUpTo?.getTime() ?? 0).toBeLessThan(Date.now());

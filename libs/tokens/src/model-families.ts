@@ -126,6 +126,8 @@ const FAMILIES: readonly (readonly [RegExp, ModelFamily])[] = [
   [/^(qwen|qwq|qvq)/, foreign('qwen', 1.35)],
   // 128k tokens.
   [/^deepseek/, foreign('deepseek', 1.35)],
+  // The demo provider of this repository counts its prompts and cuts its answers with o200k itself.
+  [/^demo-/, openAi('demo', 'o200k_base', TILES_4O)],
 ];
 const UNKNOWN = foreign('unknown', 1.75);
 

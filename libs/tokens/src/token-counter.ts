@@ -28,8 +28,7 @@ export interface PromptCount {
 }
 
 /** Text, several texts, or what embeddings also take: token ids, whose number counts. */
-export type CountableInput =
-  string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+export type CountableInput = string | readonly number[] | readonly (string | readonly number[])[];
 
 export interface TokenCounter {
   /**

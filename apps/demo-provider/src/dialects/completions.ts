@@ -1,3 +1,4 @@
+import type { ChatBody, CountableInput } from '@weir/tokens';
 import { choiceText, type Generation } from '../generation.js';
 import {
   choicesLimit,
@@ -23,6 +24,7 @@ type Flavour = {
   object: string;
   chunkObject: string;
   readPrompt(body: Record<string, unknown>): { reader: PromptReader; prompts: number };
+  countPrompt: Dialect['countPrompt'];
   choice(index: number, text: string, finishReason: string): object;
   /** First event of a choice, or none. */
   opener(index: number): object | undefined;
@@ -39,6 +41,8 @@ const chatFlavour: Flavour = {
     const reader = new PromptReader().messages(body['messages'], 'messages').json(body['tools']);
     return { reader, prompts: 1 };
   },
+  countPrompt: (counter, model, body) =>
+    counter.countChat(model, body as ChatBody & Record<string, unknown>),
   choice: (index, content, finish_reason) => ({
     index,
     message: { role: 'assistant', content, refusal: null, annotations: [] },
@@ -70,14 +74,17 @@ const textFlavour: Flavour = {
       throw new BadRequest('prompt must be a text or a list', 'prompt');
     const items: unknown[] = value;
     if (items.every((item) => typeof item === 'number')) {
-      return { reader: reader.tokens(items.length), prompts: 1 };
+      return { reader, prompts: 1 };
     }
     for (const item of items) {
-      if (Array.isArray(item)) reader.tokens(item.length);
-      else reader.content(item);
+      const isTokens = Array.isArray(item) && item.every((token) => typeof token === 'number');
+      if (typeof item !== 'string' && !isTokens)
+        throw new BadRequest('prompt must be a list of texts or token lists', 'prompt');
+      reader.content(item);
     }
     return { reader, prompts: items.length };
   },
+  countPrompt: (counter, model, body) => counter.countText(model, body['prompt'] as CountableInput),
   choice: (index, text, finish_reason) => ({ index, text, logprobs: null, finish_reason }),
   opener: () => undefined,
   around: (index) => [`{"index":${index},"text":`, ',"logprobs":null,"finish_reason":null}'],
@@ -122,7 +129,8 @@ class CompletionEvents implements StreamEvents {
     if (choices === 1) return this.token(0, prose.text(start, from, to));
     let events = '';
     for (let token = from; token < to; token += 1) {
-      events += this.token(token % choices, prose.token(start + Math.floor(token / choices)));
+      const place = Math.floor(token / choices);
+      events += this.token(token % choices, prose.text(start, place, place + 1));
     }
     return events;
   }
@@ -176,6 +184,7 @@ function finishReasonOf(generation: Generation): string {
 function dialectOf(flavour: Flavour): Dialect {
   return {
     idPrefix: flavour.idPrefix,
+    countPrompt: flavour.countPrompt,
 
     parse(body): TextRequest {
       const model = readString(body, 'model');
@@ -183,7 +192,7 @@ function dialectOf(flavour: Flavour): Dialect {
       const options = body['stream_options'];
       return {
         model,
-        prompt: reader.read(),
+        promptText: reader.read(),
         choices: (readCount(body, 'n', choicesLimit) ?? 1) * prompts,
         maxTokens:
           readCount(body, 'max_completion_tokens', maxTokensLimit) ??

@@ -1,10 +1,12 @@
-import type { Generation, Prompt } from '../generation.js';
+import type { TokenCounter } from '@weir/tokens';
+import type { Generation } from '../generation.js';
 
 /** What every dialect must find in a request. */
 export type TextRequest = {
   /** As sent: may carry directives behind a `#`. */
   model: string;
-  prompt: Prompt;
+  /** All text of the prompt, joined: what is answered depends on it. */
+  promptText: string;
   choices: number;
   maxTokens: number | undefined;
   stream: boolean;
@@ -34,6 +36,12 @@ export type Dialect = {
   readonly idPrefix: string;
   /** @throws BadRequest */
   parse(body: Record<string, unknown>): TextRequest;
+  /** Tokens of the prompt of a request that could be parsed. */
+  countPrompt(
+    counter: TokenCounter,
+    model: string,
+    body: Record<string, unknown>,
+  ): Promise<{ tokens: number }>;
   /** The whole answer as JSON. */
   body(generation: Generation, usage: UsageTelling): string;
   stream(generation: Generation, usage: UsageTelling): StreamEvents;
@@ -97,12 +105,9 @@ export function readDirectives(body: Record<string, unknown>): string | undefine
   return userId.slice(directivesPrefix.length);
 }
 
-const imageTokens = 85;
-
-/** Collects what the provider charges as prompt, from strings, messages and content parts alike. */
+/** Collects the text of a prompt, from strings, messages and content parts alike. */
 export class PromptReader {
   private readonly texts: string[] = [];
-  private otherTokens = 0;
 
   /** A content field: a text, a list of parts, or nothing. */
   content(value: unknown): this {
@@ -124,19 +129,14 @@ export class PromptReader {
     return this;
   }
 
-  /** Definitions (tools, schemas) are charged as the JSON that they are. */
+  /** Definitions (tools, schemas), as the JSON that they are. */
   json(value: unknown): this {
     if (value !== undefined && value !== null) this.texts.push(JSON.stringify(value));
     return this;
   }
 
-  tokens(count: number): this {
-    this.otherTokens += count;
-    return this;
-  }
-
-  read(): Prompt {
-    return { text: this.texts.join('\n'), otherTokens: this.otherTokens };
+  read(): string {
+    return this.texts.join('\n');
   }
 
   private part(part: unknown): void {
@@ -145,7 +145,6 @@ export class PromptReader {
     else if (typeof part['text'] === 'string') this.texts.push(part['text']);
     else if (part['type'] === 'tool_result') this.content(part['content']);
     else if (part['type'] === 'tool_use') this.json(part['input']);
-    else this.otherTokens += imageTokens;
   }
 }
 

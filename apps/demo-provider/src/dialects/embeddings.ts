@@ -1,7 +1,6 @@
-import { countTokens } from '../generation.js';
 import type { Model } from '../price-list.js';
 import { seedOf } from '../prose.js';
-import { BadRequest, PromptReader, readCount, readDirectives, readString } from './dialect.js';
+import { BadRequest, readCount, readDirectives, readString } from './dialect.js';
 
 const defaultDimensions = 256;
 const dimensionsMax = 4_096;
@@ -10,7 +9,6 @@ const inputsMax = 2_048;
 export type EmbeddingRequest = {
   model: string;
   inputs: readonly (string | readonly number[])[];
-  promptTokens: number;
   dimensions: number;
   isBase64: boolean;
   directives: string | undefined;
@@ -19,13 +17,6 @@ export type EmbeddingRequest = {
 /** @throws BadRequest */
 export function parseEmbeddingRequest(body: Record<string, unknown>): EmbeddingRequest {
   const inputs = readInputs(body['input']);
-  let promptTokens = 0;
-  for (const input of inputs) {
-    promptTokens +=
-      typeof input === 'string'
-        ? countTokens(new PromptReader().content(input).read())
-        : input.length;
-  }
   const format = body['encoding_format'] ?? 'float';
   if (format !== 'float' && format !== 'base64') {
     throw new BadRequest('encoding_format must be float or base64', 'encoding_format');
@@ -33,7 +24,6 @@ export function parseEmbeddingRequest(body: Record<string, unknown>): EmbeddingR
   return {
     model: readString(body, 'model'),
     inputs,
-    promptTokens,
     dimensions: readCount(body, 'dimensions', dimensionsMax) ?? defaultDimensions,
     isBase64: format === 'base64',
     directives: readDirectives(body),

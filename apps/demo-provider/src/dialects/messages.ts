@@ -1,3 +1,4 @@
+import type { MessagesBody } from '@weir/tokens';
 import { choiceText, outputTokens, type Generation } from '../generation.js';
 import {
   BadRequest,
@@ -101,6 +102,8 @@ class MessageEvents implements StreamEvents {
 /** POST /v1/messages */
 export const messages: Dialect = {
   idPrefix: 'msg_',
+  countPrompt: (counter, model, body) =>
+    counter.countMessages(model, body as MessagesBody & Record<string, unknown>),
 
   parse(body) {
     const model = readString(body, 'model');
@@ -108,7 +111,7 @@ export const messages: Dialect = {
     if (maxTokens === undefined) throw new BadRequest('max_tokens is required', 'max_tokens');
     return {
       model,
-      prompt: readMessagesPrompt(body),
+      promptText: readMessagesPrompt(body),
       choices: 1,
       maxTokens,
       stream: readFlag(body, 'stream'),
@@ -132,9 +135,7 @@ export const messages: Dialect = {
 };
 
 /** @throws BadRequest */
-export function readMessagesPrompt(
-  body: Record<string, unknown>,
-): ReturnType<PromptReader['read']> {
+export function readMessagesPrompt(body: Record<string, unknown>): string {
   return new PromptReader()
     .content(body['system'])
     .messages(body['messages'], 'messages')

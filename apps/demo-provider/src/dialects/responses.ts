@@ -150,6 +150,7 @@ class ResponseEvents implements StreamEvents {
 /** POST /v1/responses */
 export const responses: Dialect = {
   idPrefix: 'resp_',
+  countPrompt: (counter, model, body) => counter.countResponses(model, body),
 
   parse(body) {
     const model = readString(body, 'model');
@@ -162,7 +163,7 @@ export const responses: Dialect = {
     }
     return {
       model,
-      prompt: reader.read(),
+      promptText: reader.read(),
       choices: 1,
       maxTokens: readCount(body, 'max_output_tokens', maxTokensLimit),
       stream: readFlag(body, 'stream'),

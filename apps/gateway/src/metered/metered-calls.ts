@@ -519,7 +519,9 @@ export class MeteredCalls {
     live.markFirstToken();
     const { report, delivered } = call.route.readAnswer(body);
     if (report?.hasOutput !== true) {
-      for (const piece of delivered()) live.delivered.add(piece);
+      const { upstreamModel } = candidate;
+      const { tokens } = await this.parts.counter.countText(upstreamModel, delivered());
+      live.delivered.addCounted(tokens);
     }
     const status = call.client.hasLeft ? 'cancelled' : 'ok';
     await this.parts.settler.end(live, { status, report });

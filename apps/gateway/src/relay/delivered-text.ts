@@ -14,6 +14,7 @@ export class DeliveredText {
   private counters: Map<number, OutputCounter> | null = null;
   private uncounted: DeliveredPiece[] = [];
   private uncountedCharacters = 0;
+  private countedElsewhere = 0;
 
   constructor(private readonly newCounter: () => OutputCounter) {}
 
@@ -23,10 +24,15 @@ export class DeliveredText {
     if (this.uncountedCharacters > uncountedCharactersMax) this.count();
   }
 
+  /** Adds text that was counted as a whole: one counter of a stream samples what comes in large pieces. */
+  addCounted(tokens: number): void {
+    this.countedElsewhere += tokens;
+  }
+
   /** Tokens so far, with an upper guess for the last words. */
   tokensSoFar(): number {
     this.count();
-    let tokens = 0;
+    let tokens = this.countedElsewhere;
     for (const counter of this.counters?.values() ?? []) tokens += counter.tokens();
     return tokens;
   }
@@ -34,7 +40,7 @@ export class DeliveredText {
   /** Tokens in all, once nothing more comes. */
   total(): number {
     this.count();
-    let tokens = 0;
+    let tokens = this.countedElsewhere;
     for (const counter of this.counters?.values() ?? []) tokens += counter.finish();
     return tokens;
   }

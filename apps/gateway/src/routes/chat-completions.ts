@@ -9,7 +9,7 @@ import {
   requiredModel,
 } from '../request/fields.js';
 import { isJsonObject, type JsonObject } from '../request/json-body.js';
-import { choicesMax, choicesOf, ChoiceStream, indexOf } from './choice-stream.js';
+import { choicesMax, choicesOf, ChoiceStream } from './choice-stream.js';
 import type { MeteredRoute } from './metered-route.js';
 import { readOpenAiUsage } from './openai-usage.js';
 
@@ -62,10 +62,9 @@ export const chatCompletions: MeteredRoute = {
   readAnswer: (answer) => ({
     report: readOpenAiUsage(answer['usage']),
     delivered: () =>
-      choicesOf(answer).flatMap((choice, position) => {
-        const texts = isJsonObject(choice['message']) ? textsOf(choice['message']) : [];
-        return texts.map((text) => ({ choice: indexOf(choice, position), text }));
-      }),
+      choicesOf(answer).flatMap((choice) =>
+        isJsonObject(choice['message']) ? textsOf(choice['message']) : [],
+      ),
   }),
 
   openStream: (asked) =>

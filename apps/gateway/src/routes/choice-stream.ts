@@ -18,7 +18,7 @@ export function choicesOf(value: JsonObject): JsonObject[] {
   return Array.isArray(choices) ? choices.filter(isJsonObject) : [];
 }
 
-export function indexOf(choice: JsonObject, position: number): number {
+function indexOf(choice: JsonObject, position: number): number {
   const index = choice['index'];
   return typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < choicesMax
     ? index

@@ -7,7 +7,7 @@ import {
 } from '../request/fields.js';
 import type { JsonObject } from '../request/json-body.js';
 import { lowerCap, readStreamOptions } from './chat-completions.js';
-import { choicesMax, choicesOf, ChoiceStream, indexOf } from './choice-stream.js';
+import { choicesMax, choicesOf, ChoiceStream } from './choice-stream.js';
 import { noMedia, type MeteredRoute } from './metered-route.js';
 import { readOpenAiUsage } from './openai-usage.js';
 import { promptCount, requiredPrompt } from './text-input.js';
@@ -52,10 +52,7 @@ export const completions: MeteredRoute = {
 
   readAnswer: (answer) => ({
     report: readOpenAiUsage(answer['usage']),
-    delivered: () =>
-      choicesOf(answer).flatMap((choice, position) =>
-        textOf(choice).map((text) => ({ choice: indexOf(choice, position), text })),
-      ),
+    delivered: () => choicesOf(answer).flatMap(textOf),
   }),
 
   openStream: (asked) =>

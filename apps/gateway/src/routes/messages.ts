@@ -63,7 +63,7 @@ export const messages: MeteredRoute = {
 
   readAnswer: (answer) => ({
     report: readAnthropicUsage(answer['usage'], null),
-    delivered: () => blockTexts(answer['content']).map((text) => ({ choice: 0, text })),
+    delivered: () => blockTexts(answer['content']),
   }),
 
   openStream: () => new MessageStream(),

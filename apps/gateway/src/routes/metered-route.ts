@@ -70,13 +70,13 @@ export type UsageReport = {
   readonly clamped: boolean;
 };
 
-/** Text that an answer delivered, by choice; counted only where the upstream reports no usage. */
+/** Text that a stream delivered, by choice; counted only where the upstream reports no usage. */
 export type DeliveredPiece = { readonly choice: number; readonly text: string };
 
 export type AnswerReading = {
   readonly report: UsageReport | null;
-  /** Gathered when it is asked for: nearly every answer reports its usage. */
-  readonly delivered: () => readonly DeliveredPiece[];
+  /** All texts of the answer, gathered when they are asked for: nearly every answer reports its usage. */
+  readonly delivered: () => readonly string[];
 };
 
 /** What the relay does with one event: pass it on, keep it from the client, or settle and then pass it on as the last. */

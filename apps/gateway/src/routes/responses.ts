@@ -82,7 +82,7 @@ export const responses: MeteredRoute = {
 
   readAnswer: (answer) => ({
     report: readOpenAiUsage(answer['usage']),
-    delivered: () => outputTexts(answer['output']).map((text) => ({ choice: 0, text })),
+    delivered: () => outputTexts(answer['output']),
   }),
 
   openStream: () => new ResponseStream(),
