@@ -18,8 +18,8 @@ const keepMs = 15_000;
 const slabBytes = 1024 * 1024;
 const maxSlabs = 64;
 
-/** State and three lengths: of the head, the event and the descriptor. */
-const prefixBytes = 1 + 3 * 4;
+/** State, shard and three lengths: of the head, the event and the descriptor. */
+const prefixBytes = 1 + 4 * 4;
 const kept = 1;
 const taken = 0;
 
@@ -38,7 +38,7 @@ export class RecentSettlements {
   add(entry: RecentSettlement): void {
     const { lease, actual, event, descriptor, epoch, seq, atMs } = entry;
     const head = [
-      ...[atMs, seq, epoch, lease.id, lease.shard, lease.enterpriseId],
+      ...[atMs, seq, epoch, lease.id, lease.enterpriseId],
       ...[lease.reservedAtMs, lease.expiresAtMs, lease.periodId, lease.epoch ?? ''],
       ...[actual.inputTokens, actual.outputTokens, actual.costNano],
     ].join(' ');
@@ -50,9 +50,10 @@ export class RecentSettlements {
     const eventBytes = bytes.write(event, eventAt);
     descriptor.copy(bytes, eventAt + eventBytes);
     bytes[start] = kept;
-    bytes.writeUInt32LE(head.length, start + 1);
-    bytes.writeUInt32LE(eventBytes, start + 5);
-    bytes.writeUInt32LE(descriptor.length, start + 9);
+    bytes.writeUInt32LE(lease.shard, start + 1);
+    bytes.writeUInt32LE(head.length, start + 5);
+    bytes.writeUInt32LE(eventBytes, start + 9);
+    bytes.writeUInt32LE(descriptor.length, start + 13);
     slab.used = eventAt + eventBytes + descriptor.length;
     slab.newestMs = Math.max(slab.newestMs, atMs);
   }
@@ -62,9 +63,10 @@ export class RecentSettlements {
     const found: RecentSettlement[] = [];
     for (const { bytes, used } of this.slabs) {
       for (let at = 0; at < used; at = endOf(bytes, at)) {
-        if (bytes[at] === taken) continue;
+        // Of the other shards, nearly all of what is here, nothing is read: each of them asks for itself.
+        if (bytes[at] === taken || bytes.readUInt32LE(at + 1) !== shard) continue;
         const entry = read(bytes, at);
-        if (entry.lease.shard !== shard || entry.epoch === epoch) continue;
+        if (entry.epoch === epoch) continue;
         bytes[at] = taken;
         if (entry.atMs >= nowMs - keepMs) found.push(entry);
       }
@@ -100,17 +102,17 @@ function endOf(bytes: Buffer, at: number): number {
   return (
     at +
     prefixBytes +
-    bytes.readUInt32LE(at + 1) +
     bytes.readUInt32LE(at + 5) +
-    bytes.readUInt32LE(at + 9)
+    bytes.readUInt32LE(at + 9) +
+    bytes.readUInt32LE(at + 13)
   );
 }
 
 function read(bytes: Buffer, at: number): RecentSettlement {
   const headAt = at + prefixBytes;
-  const eventAt = headAt + bytes.readUInt32LE(at + 1);
-  const descriptorAt = eventAt + bytes.readUInt32LE(at + 5);
-  const [atMs, seq, epoch = '', id = '', shard, enterpriseId = '', ...rest] = bytes
+  const eventAt = headAt + bytes.readUInt32LE(at + 5);
+  const descriptorAt = eventAt + bytes.readUInt32LE(at + 9);
+  const [atMs, seq, epoch = '', id = '', enterpriseId = '', ...rest] = bytes
     .toString('latin1', headAt, eventAt)
     .split(' ');
   const [reservedAtMs, expiresAtMs, periodId = '', leaseEpoch = '', ...used] = rest;
@@ -118,7 +120,7 @@ function read(bytes: Buffer, at: number): RecentSettlement {
   return {
     lease: {
       id,
-      shard: Number(shard),
+      shard: bytes.readUInt32LE(at + 1),
       enterpriseId,
       reservedAtMs: Number(reservedAtMs),
       expiresAtMs: Number(expiresAtMs),

@@ -8,6 +8,7 @@ import { packNewLease } from './lease-record.js';
 import { packList } from './msgpack.js';
 import { planPeek, readPeek } from './peek.js';
 import { PlanCache } from './plan-cache.js';
+import { PlannedLease } from './planned-lease.js';
 import type {
   Actual,
   AdmitCall,
@@ -22,7 +23,6 @@ import type {
   SettleResult,
 } from './quota-engine.js';
 import type { Fence, FencedReply, QuotaRedis, ScriptReply } from './quota-redis.js';
-import { PlannedLease } from './planned-lease.js';
 import { type RecentSettlement, RecentSettlements } from './recent-settlements.js';
 import { UnansweredAdmits } from './unanswered-admits.js';
 import { longestWait, narrowestFirst, readPassed, remainingOf } from './violations.js';

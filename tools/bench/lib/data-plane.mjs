@@ -1,5 +1,5 @@
-// Redis, the demo provider, the gateway, the same with its quotas off, and a bare proxy, with one enterprise whose limits are all set
-// and never reached: what the benchmarks of the gateway need, and nothing else.
+// Redis, the demo provider, the gateway, the same with its quotas off, and a bare proxy, with one enterprise
+// whose limits are all set and never reached: what the benchmarks of the gateway need, and nothing else.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

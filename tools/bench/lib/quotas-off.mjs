@@ -15,6 +15,7 @@ import { meteredRoutes } from '../../../apps/gateway/dist/routes/index.js';
 import { AdaptiveLimits } from '../../../apps/gateway/dist/upstream/adaptive-limits.js';
 import { chooseUpstream } from '../../../apps/gateway/dist/upstream/choose-upstream.js';
 import { UpstreamClient } from '../../../apps/gateway/dist/upstream/upstream-client.js';
+import { systemClock } from '../../../libs/domain/dist/index.js';
 import {
   createLogger,
   loadConfig,
@@ -28,15 +29,11 @@ tuneCollector();
 
 const config = loadConfig(gatewayConfigSchema);
 const logger = createLogger({ name: 'quotas-off', level: config.LOG_LEVEL });
-const clock = { now: () => Date.now() };
 // Of Redis the policies alone are read, once.
 const redis = connectQuotaRedis({
   url: config.REDIS_URL,
-  prefix: config.REDIS_PREFIX,
   shardCount: config.SHARD_COUNT,
   commandTimeoutMs: config.REDIS_COMMAND_TIMEOUT_MS,
-  clock,
-  logger,
 });
 const policies = new PolicyStore(redis);
 await policies.start();
@@ -77,7 +74,7 @@ const nothing = () => undefined;
 const partsWith = (metrics) => ({
   config,
   logger,
-  clock,
+  clock: systemClock,
   policies,
   admission,
   waiting: {
