@@ -29,14 +29,13 @@ export function planGeneration(options: {
   model: Model;
   /** Decides what is answered, and in which language. */
   promptText: string;
-  /** Counted ones; the settings may replace them. */
   promptTokens: number;
   choices: number;
   /** The request's cap on output tokens, per choice; reasoning counts. */
   maxTokens: number | undefined;
   settings: Settings;
 }): Generation {
-  const { settings, promptText, maxTokens } = options;
+  const { settings, promptText, promptTokens, maxTokens } = options;
   const seed = seedOf(promptText);
   const prose = proseFor(promptText);
   const start = prose.startFor(seed);
@@ -45,7 +44,6 @@ export function planGeneration(options: {
   const isCut = maxTokens !== undefined && wanted > maxTokens && !settings.ignore_max_tokens;
   const outputPerChoice = isCut ? maxTokens : wanted;
   const reasoningPerChoice = Math.min(settings.reasoning_tokens, outputPerChoice);
-  const promptTokens = settings.prompt_tokens ?? options.promptTokens;
   return {
     id: options.id,
     createdS: Math.floor(options.nowMs / 1_000),

@@ -1,7 +1,7 @@
 import { systemClock } from '@weir/domain';
 import { createLogger, endWithProcess, loadConfig, runMain } from '@weir/platform';
-import { configSchema } from './config.js';
 import { warmUp } from '@weir/tokens';
+import { configSchema } from './config.js';
 import { createProvider } from './provider.js';
 
 await runMain(async () => {

@@ -151,6 +151,7 @@ class Provider {
       this.authenticate(request);
       const body = bodyOf(request);
       const { name } = this.modelNamed(readString(body, 'model').split('#', 1)[0] ?? '');
+      // Throws where the messages are wrong.
       readMessagesPrompt(body);
       const { tokens } = await messages.countPrompt(this.counter, name, body);
       return { input_tokens: tokens };
@@ -219,13 +220,14 @@ class Provider {
     const settings = this.settingsOf(request, asked.directives, suffix);
     const id = this.nextId(dialect.idPrefix);
     const fault = this.faultOf(settings);
-    const { tokens } = await dialect.countPrompt(this.counter, model.name, body);
+    const promptTokens =
+      settings.prompt_tokens ?? (await dialect.countPrompt(this.counter, model.name, body)).tokens;
     const generation = planGeneration({
       id,
       nowMs: this.options.clock.now(),
       model,
       promptText: asked.promptText,
-      promptTokens: tokens,
+      promptTokens,
       choices: asked.choices,
       maxTokens: asked.maxTokens,
       settings,
@@ -268,8 +270,8 @@ class Provider {
     const settings = this.settingsOf(request, asked.directives, suffix);
     const id = this.nextId('embd-');
     const fault = this.faultOf(settings);
-    const { tokens } = await this.counter.countText(model.name, asked.inputs);
-    const promptTokens = settings.prompt_tokens ?? tokens;
+    const promptTokens =
+      settings.prompt_tokens ?? (await this.counter.countText(model.name, asked.inputs)).tokens;
     const call: BilledCall = {
       id,
       requestId: requestIdOf(request),

@@ -174,7 +174,7 @@ const table = phases.flatMap((phase) =>
     .map((route) => [`${phase.name}: ${route.name}`, phase, route] as const),
 );
 
-async function prepare(route: RouteCase, phase: Phase): Promise<World> {
+async function prepare(route: RouteCase, phase: Pick<Phase, 'fault' | 'upstream'>): Promise<World> {
   const upstream = harness.demoUpstream({ dialect: route.dialect, ...phase.upstream });
   const upstreamModel = `${route.kind === 'embedding' ? 'demo-embed' : 'demo-small'}${phase.fault === '' ? '' : `#${phase.fault}`}`;
   const served = model('m', upstream.id, {
@@ -355,7 +355,7 @@ describe('what we count where the provider tells nothing', () => {
     async (_name, path, fault, body) => {
       const route = routes.find((candidate) => candidate.path === path);
       if (route === undefined) throw new Error(`no route ${path}`);
-      const world = await prepare(route, { name: '', fault, wanted: broken(200) });
+      const world = await prepare(route, { fault });
       const requestId = newId();
       const response = await harness.post(path, world, { model: 'm', ...body }, { requestId });
       const text = await response.text();
