@@ -44,6 +44,8 @@ export async function startDataPlane(log) {
     });
     stops.push(() => redis.close());
     await redis.ready();
+    // Where Redis has a machine of its own, it does not take the gateway's core when it rewrites its file.
+    await redis.client.config('SET', 'auto-aof-rewrite-percentage', '0');
     await new EpochKeeper(redis, {
       loadLedgerState: async () => null,
       loadSeeds: async () => [],

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
-import { Pool } from '../../../node_modules/undici/index.js';
+import { LeanClient } from './lean-client.mjs';
 
 // The load shall not take more of the CPU than it must from what it measures.
 setFlagsFromString('--no-parallel-scavenge');
@@ -10,16 +10,11 @@ setFlagsFromString('--no-concurrent-marking');
 
 const TICKS_PER_SECOND = 100;
 const TIMEOUT_MS = 30_000;
+const PACED_CONNECTIONS_MAX = 256;
 /** At the beginning of a paced run connections are made, all at once: that is not what a steady pace costs. */
 const LEAD_IN_MS = 500;
 
-/**
- * @typedef {object} Target
- * @property {string} origin
- * @property {string} path
- * @property {Record<string, string>} headers
- * @property {string} body
- */
+/** @typedef {import('./lean-client.mjs').Target} Target */
 
 /**
  * @typedef {object} Measured
@@ -37,22 +32,23 @@ const LEAD_IN_MS = 500;
  * @returns {Promise<Measured>}
  */
 export async function closedLoop(target, { connections, ms, status = 200 }) {
-  const pool = poolFor(target, connections);
+  const client = new LeanClient(target, { connectionsMax: connections, timeoutMs: TIMEOUT_MS });
   const latencies = new Latencies();
   const begun = performance.now();
-  const deadline = begun + ms;
   let failures = 0;
-  const run = async () => {
-    while (performance.now() < deadline) {
-      const start = performance.now();
-      const found = await send(pool, target);
-      if (found === status) latencies.add(performance.now() - start);
+  let running = connections;
+  await new Promise((resolve) => {
+    const onAnswer = (/** @type {number} */ found, /** @type {number} */ sentAt) => {
+      const now = performance.now();
+      if (found === status) latencies.add(now - sentAt);
       else failures += 1;
-    }
-  };
-  await Promise.all(Array.from({ length: connections }, run));
+      if (now < begun + ms) client.send(now, onAnswer);
+      else if ((running -= 1) === 0) resolve(undefined);
+    };
+    for (let each = 0; each < connections; each += 1) client.send(performance.now(), onAnswer);
+  });
   const seconds = (performance.now() - begun) / 1_000;
-  await pool.destroy();
+  client.close();
   return { ...latencies.summary(seconds), failures };
 }
 
@@ -64,7 +60,10 @@ export async function closedLoop(target, { connections, ms, status = 200 }) {
  * @returns {Promise<Measured>}
  */
 export async function paced(target, { perSecond, ms, status = 200 }) {
-  const pool = poolFor(target, 256);
+  const client = new LeanClient(target, {
+    connectionsMax: PACED_CONNECTIONS_MAX,
+    timeoutMs: TIMEOUT_MS,
+  });
   const latencies = new Latencies();
   const begun = performance.now();
   const leadIn = Math.floor((perSecond * LEAD_IN_MS) / 1_000);
@@ -72,21 +71,22 @@ export async function paced(target, { perSecond, ms, status = 200 }) {
   let failures = 0;
   let sent = 0;
   let answered = 0;
-  while (answered < total) {
-    const due = Math.min(total, Math.floor(((performance.now() - begun) * perSecond) / 1_000));
-    for (; sent < due; sent += 1) {
-      const dueAt = begun + (sent * 1_000) / perSecond;
-      const isCounted = sent >= leadIn;
-      void send(pool, target).then((found) => {
-        answered += 1;
-        if (found !== status) failures += 1;
-        else if (isCounted) latencies.add(performance.now() - dueAt);
-      });
-    }
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
+  await new Promise((resolve) => {
+    const onAnswer = (/** @type {number} */ found, /** @type {number} */ index) => {
+      const dueAt = begun + (index * 1_000) / perSecond;
+      if (found !== status) failures += 1;
+      else if (index >= leadIn) latencies.add(performance.now() - dueAt);
+      answered += 1;
+      if (answered === total) resolve(undefined);
+    };
+    const pacemaker = setInterval(() => {
+      const due = Math.min(total, Math.floor(((performance.now() - begun) * perSecond) / 1_000));
+      for (; sent < due; sent += 1) client.send(sent, onAnswer);
+      if (sent === total) clearInterval(pacemaker);
+    }, 1);
+  });
   const seconds = (performance.now() - begun - LEAD_IN_MS) / 1_000;
-  await pool.destroy();
+  client.close();
   return { ...latencies.summary(seconds), failures };
 }
 
@@ -102,52 +102,24 @@ export function cpuMicros(pid) {
   return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6;
 }
 
-/** @param {Target} target @param {number} connections */
-function poolFor(target, connections) {
-  return new Pool(target.origin, {
-    connections,
-    pipelining: 1,
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-  });
-}
-
-/**
- * One call, its body read and dropped.
- * @param {InstanceType<typeof Pool>} pool
- * @param {Target} target
- * @returns {Promise<number>} the status, or 0 when the call failed
- */
-function send(pool, target) {
-  return new Promise((resolve) => {
-    let status = 0;
-    pool.dispatch(
-      { method: 'POST', path: target.path, headers: target.headers, body: target.body },
-      {
-        onRequestStart: () => undefined,
-        onResponseStart: (_controller, found) => {
-          status = found;
-        },
-        onResponseData: () => undefined,
-        onResponseEnd: () => resolve(status),
-        onResponseError: () => resolve(0),
-      },
-    );
-  });
-}
-
 class Latencies {
-  /** @type {number[]} */
-  #values = [];
+  #values = new Float64Array(16_384);
+  #count = 0;
 
   /** @param {number} ms */
   add(ms) {
-    this.#values.push(ms);
+    if (this.#count === this.#values.length) {
+      const values = new Float64Array(this.#count * 2);
+      values.set(this.#values);
+      this.#values = values;
+    }
+    this.#values[this.#count] = ms;
+    this.#count += 1;
   }
 
   /** @param {number} seconds */
   summary(seconds) {
-    const sorted = Float64Array.from(this.#values).sort();
+    const sorted = this.#values.slice(0, this.#count).sort();
     const at = (/** @type {number} */ share) =>
       sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
     return {
