@@ -29,3 +29,4 @@ export {
   ResilientEngine,
   type ResilientEngineOptions,
 } from './resilient-engine.js';
+export { requestedOf } from './violations.js';

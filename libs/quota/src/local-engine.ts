@@ -103,7 +103,7 @@ export class LocalEngine implements QuotaEngine {
     };
     this.leases.set(call.leaseId, local);
     for (const check of uniqueCounters(plan.checks)) {
-      this.change(check, requestedOf(check, call.reserve), now, 1);
+      this.change(check, requestedOf(check.limit, call.reserve), now, 1);
     }
     return this.answer(local, all, now);
   }
@@ -128,7 +128,7 @@ export class LocalEngine implements QuotaEngine {
     );
     const violations: Violation[] = [];
     for (const check of checks) {
-      const requested = requestedOf(check, asked);
+      const requested = requestedOf(check.limit, asked);
       const taken = this.takenOf(check, now) + requested;
       const amount = this.options.shareOf(local.call, check);
       if (check.limit.mode !== 'hard' || requested === 0n || taken <= amount) continue;
@@ -137,7 +137,7 @@ export class LocalEngine implements QuotaEngine {
     }
     if (violations.length > 0) return { outcome: 'refused', violations };
     for (const check of uniqueCounters(checks)) {
-      this.change(check, requestedOf(check, asked), now, 0);
+      this.change(check, requestedOf(check.limit, asked), now, 0);
     }
     local.extraOutput += by.outputTokens;
     local.extraCost += by.costNano;
@@ -206,7 +206,7 @@ export class LocalEngine implements QuotaEngine {
   }
 
   private violationBy(call: AdmitCall, check: PlannedCheck, now: number): Violation | null {
-    const requested = requestedOf(check, call.reserve);
+    const requested = requestedOf(check.limit, call.reserve);
     const share = this.options.shareOf(call, check);
     const taken = this.takenOf(check, now) + requested;
     const isBlocked = check.limit.amount === 0n;
@@ -264,14 +264,14 @@ export class LocalEngine implements QuotaEngine {
     this.leases.delete(lease.id);
     const now = this.options.now();
     for (const check of uniqueCounters(plan.checks)) {
-      const held = requestedOf(check, {
+      const held = requestedOf(check.limit, {
         ...call.reserve,
         budgetOutputTokens: call.reserve.budgetOutputTokens + local.extraOutput,
         costNano: call.reserve.costNano + local.extraCost,
       });
       let used = held;
       if (actual === 'voided') used = 0n;
-      else if (actual !== 'abandoned') used = requestedOf(check, usedAs(actual));
+      else if (actual !== 'abandoned') used = requestedOf(check.limit, usedAs(actual));
       // A refund goes to the sub-bucket of the reservation, an extra charge to the current one.
       const at = used < held ? lease.reservedAtMs : now;
       this.change(check, used - held, at, -1);

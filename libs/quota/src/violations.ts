@@ -1,6 +1,7 @@
+import { isCalendarWindow, type Limit } from '@weir/domain';
 import type { AdmissionPlan, PlannedCheck } from './admission-plan.js';
 import { fromLimbs } from './limbs.js';
-import type { Remaining, Violation } from './quota-engine.js';
+import type { Remaining, Reservation, Violation } from './quota-engine.js';
 import { slidingShapes } from './counter-fields.js';
 
 /**
@@ -9,20 +10,18 @@ import { slidingShapes } from './counter-fields.js';
  */
 export const concurrencyRetryMs = 1_000;
 
-/** What a call asks of each metric. Sliding windows and budgets may reserve differently. */
-export type Asked = {
-  readonly windowInputTokens: number;
-  readonly windowOutputTokens: number;
-  readonly budgetInputTokens: number;
-  readonly budgetOutputTokens: number;
-  readonly costNano: bigint;
-};
-
-export function requestedOf(check: PlannedCheck, asked: Asked): bigint {
-  const sliding = check.kind === 'sliding';
-  const input = sliding ? asked.windowInputTokens : asked.budgetInputTokens;
-  const output = sliding ? asked.windowOutputTokens : asked.budgetOutputTokens;
-  switch (check.limit.metric) {
+/**
+ * What a call asks of a limit: requests and slots by number, tokens, or nano-currency. Calendar budgets and sliding windows
+ * may reserve different numbers of tokens.
+ */
+export function requestedOf(
+  { metric, window }: Pick<Limit, 'metric' | 'window'>,
+  asked: Reservation,
+): bigint {
+  const isBudget = isCalendarWindow(window);
+  const input = isBudget ? asked.budgetInputTokens : asked.windowInputTokens;
+  const output = isBudget ? asked.budgetOutputTokens : asked.windowOutputTokens;
+  switch (metric) {
     case 'requests':
     case 'concurrency':
       return 1n;
@@ -40,14 +39,14 @@ export function requestedOf(check: PlannedCheck, asked: Asked): bigint {
 /** A limit that a call would pass, as a violation. `taken` and `reserved` include the call itself. */
 export function violationOf(
   check: PlannedCheck,
-  asked: Asked,
+  asked: Reservation,
   taken: bigint,
   reserved: bigint,
   nowMs: number,
   waitMs: number | null,
 ): Violation {
   const { limit, kind, period } = check;
-  const requested = requestedOf(check, asked);
+  const requested = requestedOf(limit, asked);
   const reservedBefore = kind === 'calendar' ? reserved - requested : 0n;
   const impossible = requested > limit.amount;
   let retryAfterMs: number | null = null;
@@ -123,7 +122,7 @@ export function remainingOf(check: PlannedCheck, taken: bigint, nowMs: number): 
 /** Reads the numbers that admit and extend give for the limits passed: six per limit. */
 export function readPassed(
   plan: AdmissionPlan,
-  asked: Asked,
+  asked: Reservation,
   numbers: readonly number[],
   from: number,
   count: number,

@@ -1,5 +1,5 @@
 import { isCalendarWindow, type CallerPolicy } from '@weir/domain';
-import type { Refused, Reservation, Violation } from '@weir/quota';
+import { requestedOf, type Refused, type Reservation, type Violation } from '@weir/quota';
 import { LRUCache } from 'lru-cache';
 
 type Denial = {
@@ -94,24 +94,5 @@ function appliesTo(
 ): boolean {
   if (ask === null) return violation.metric === 'requests' && violation.model === null;
   if (violation.model !== null && violation.model !== ask.model) return false;
-  return askedOf(violation, ask.reserve) >= violation.requested;
-}
-
-function askedOf({ metric, window }: Violation, reserve: Reservation): bigint {
-  const isBudget = isCalendarWindow(window);
-  const input = isBudget ? reserve.budgetInputTokens : reserve.windowInputTokens;
-  const output = isBudget ? reserve.budgetOutputTokens : reserve.windowOutputTokens;
-  switch (metric) {
-    case 'requests':
-    case 'concurrency':
-      return 1n;
-    case 'tokens':
-      return BigInt(input + output);
-    case 'input_tokens':
-      return BigInt(input);
-    case 'output_tokens':
-      return BigInt(output);
-    case 'cost':
-      return reserve.costNano;
-  }
+  return requestedOf(violation, ask.reserve) >= violation.requested;
 }
