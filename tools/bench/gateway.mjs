@@ -4,8 +4,9 @@
 //
 // Redis, the upstream and the load stand for other machines, yet share the cores with the gateway. What they would do there
 // without taking its core is kept small here: the load is lean (lib/lean-client.mjs), the upstream collects its garbage in
-// one thread, and Redis does not rewrite its file meanwhile (lib/data-plane.mjs). What is left of it, such as a synced write
-// of that file each second, counts as the gateway's: on two cores the slowest hundredth are calls that wait for one.
+// one thread and seldom all of it, and Redis does not rewrite its file meanwhile (lib/data-plane.mjs). What is left of it,
+// such as a synced write of that file each second, counts as the gateway's: on two cores the slowest hundredth are calls
+// that wait for one.
 
 import { startDataPlane } from './lib/data-plane.mjs';
 import { quantile } from './lib/figures.mjs';

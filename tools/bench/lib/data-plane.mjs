@@ -19,8 +19,6 @@ const READY_MS = 30_000;
 const OUTBOX_KEPT = 5_000;
 const TRIM_MS = 500;
 
-/** @typedef {{ origin: string, path: string, headers: Record<string, string>, body: string }} Target */
-
 /**
  * @param {(line: string) => void} log
  */

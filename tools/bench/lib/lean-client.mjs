@@ -126,7 +126,14 @@ class Connection {
       host,
       port,
       noDelay: true,
-      onread: { buffer: readInto, callback: (length) => this.#read(length) },
+      onread: {
+        buffer: readInto,
+        callback: (length) => {
+          this.#read(length);
+          // Read on.
+          return true;
+        },
+      },
     });
     this.#socket.setTimeout(timeoutMs, () => this.close());
     this.#socket.on('error', () => this.close());
@@ -147,25 +154,24 @@ class Connection {
     this.#socket.destroy();
   }
 
-  /** @param {number} length @returns {boolean} whether to read on */
+  /** @param {number} length */
   #read(length) {
     const { readInto } = this.#options;
     const bodyAt = this.#status === 0 ? this.#readHead(length) : 0;
-    if (bodyAt === null) return true;
+    if (bodyAt === null) return;
     if (this.#bytesLeft === null) {
       // The end of a chunked body may come in two pieces.
       const last = readInto.latin1Slice(Math.max(bodyAt, length - CHUNKED_END.length), length);
       this.#tail = (this.#tail + last).slice(-CHUNKED_END.length);
-      if (this.#tail !== CHUNKED_END) return true;
+      if (this.#tail !== CHUNKED_END) return;
     } else {
       this.#bytesLeft -= length - bodyAt;
-      if (this.#bytesLeft > 0) return true;
+      if (this.#bytesLeft > 0) return;
     }
     const status = this.#status;
     this.#status = 0;
     this.#answer(status);
     this.#options.onFree(this);
-    return true;
   }
 
   /** @param {number} length @returns {number | null} where the body begins, null while the head is not whole */

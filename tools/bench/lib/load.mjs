@@ -104,23 +104,17 @@ export function cpuMicros(pid) {
 }
 
 class Latencies {
-  #values = new Float64Array(16_384);
-  #count = 0;
+  /** @type {number[]} */
+  #values = [];
 
   /** @param {number} ms */
   add(ms) {
-    if (this.#count === this.#values.length) {
-      const values = new Float64Array(this.#count * 2);
-      values.set(this.#values);
-      this.#values = values;
-    }
-    this.#values[this.#count] = ms;
-    this.#count += 1;
+    this.#values.push(ms);
   }
 
   /** @param {number} seconds */
   summary(seconds) {
-    const sorted = this.#values.slice(0, this.#count).sort();
+    const sorted = Float64Array.from(this.#values).sort();
     const at = (/** @type {number} */ share) =>
       sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
     return {
