@@ -195,7 +195,11 @@ export type QuotaEngine = {
       readonly leaseMs: number;
     }[],
   ): Promise<ReadonlySet<string>>;
-  /** Corrects every counter, frees the slot, numbers the event and appends it to the outbox, in one step. Idempotent. */
+  /**
+   * Corrects every counter, frees the slot, numbers the event and appends it to the outbox, in one step. Idempotent. What
+   * this process asks afterwards is asked of the counters as they are then: all of it goes over one connection, and leaves
+   * at the end of the turn of the event loop in which it was given.
+   */
   settle(lease: Lease, actual: Actual, event: UnnumberedUsageEvent): Promise<SettleResult>;
   /** Frees all and charges nothing: the call never reached an upstream. Idempotent; also stops an admit that arrives later. */
   void(lease: Pick<Lease, 'id' | 'shard' | 'enterpriseId'>): Promise<void>;

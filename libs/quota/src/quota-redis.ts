@@ -314,6 +314,18 @@ export class QuotaRedis {
     });
   }
 
+  /**
+   * Goes ahead of everything else on a new connection, so that no call finds its script missing and is overtaken by later
+   * ones. Where it does not succeed, and in a cluster, whose nodes come and go, `run` sends a missing script itself.
+   */
+  private loadScripts(): void {
+    const { client } = this;
+    if (client instanceof Cluster) return;
+    void Promise.allSettled(
+      Object.values(this.scripts).map(({ source }) => client.script('LOAD', source)),
+    );
+  }
+
   /** Looks after a reconnect, until done, whether the shards this process works with have new epochs. */
   private reconfirm(): void {
     if (this.reconfirmTimer) clearTimeout(this.reconfirmTimer);
@@ -365,6 +377,7 @@ export class QuotaRedis {
     client.on('ready', () => {
       if (subscriber) return;
       this.connections += 1;
+      this.loadScripts();
       this.reconfirm();
     });
     client.on('close', () => {

@@ -62,6 +62,7 @@ export type AdmittedCall = {
   readonly price: CallPrice;
   readonly promptTokens: number;
   readonly plan: OutputPlan;
+  readonly reserve: Reservation;
   readonly draft: UsageEventDraft;
 };
 
@@ -144,7 +145,17 @@ export class Admission {
       if (result.outcome === 'admitted') {
         if (needsOutlook) this.outlook.learn(policy, result.remaining);
         this.warn(result.warnings, draft);
-        return { caller, admitted: result, model, candidate, price, promptTokens, plan, draft };
+        return {
+          caller,
+          admitted: result,
+          model,
+          candidate,
+          price,
+          promptTokens,
+          plan,
+          reserve,
+          draft,
+        };
       }
       const mayShrink =
         needsOutlook &&

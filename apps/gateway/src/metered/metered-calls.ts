@@ -6,6 +6,7 @@ import type { PolicyStore, QuotaEngine, Violation } from '@weir/quota';
 import type { TokenCounter } from '@weir/tokens';
 import type { Admission, AdmittedCall, PromptSize } from '../admission/admission.js';
 import { outputCeiling, outputTokenPico } from '../admission/reservation.js';
+import { leavesRoom } from '../admission/room.js';
 import {
   errorBody,
   errorHeaders,
@@ -524,7 +525,9 @@ export class MeteredCalls {
       live.delivered.addCounted(tokens);
     }
     const status = call.client.hasLeft ? 'cancelled' : 'ok';
-    await this.parts.settler.end(live, { status, report });
+    const { remaining, degraded } = admitted.admitted;
+    const isRoomy = !degraded && leavesRoom(remaining, admitted.reserve);
+    await this.parts.settler.end(live, { status, report }, isRoomy ? 'sent' : 'settled');
     if (call.client.isWaiting) {
       // An upstream that did not stream although it was asked to, and a stream that has begun.
       call.client.begin(200, streamHead);

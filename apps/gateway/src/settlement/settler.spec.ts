@@ -93,6 +93,20 @@ describe('Settler', () => {
     expect(settler.pending).toBe(1);
   });
 
+  it('holds an answer back for no more than a turn of the event loop where there is room for the next call', async () => {
+    settle.mockImplementation(() => new Promise(() => undefined));
+    let isOver = false;
+    const end = settler.end(call(), { status: 'ok', report: null }, 'sent').then(() => {
+      isOver = true;
+    });
+    expect(settle).toHaveBeenCalledTimes(1);
+    await Promise.resolve();
+    expect(isOver).toBe(false);
+    await vi.advanceTimersByTimeAsync(0);
+    await end;
+    expect(settler.pending).toBe(1);
+  });
+
   it('tries again what the store did not take, with the same event, until it is taken', async () => {
     const away = new WeirError('quota_unavailable', 'away');
     settle.mockRejectedValueOnce(away).mockRejectedValueOnce(away).mockRejectedValueOnce(away);

@@ -43,8 +43,15 @@ export class Settler {
   /**
    * Ends a call and resolves when it is settled, or after 20 ms, whichever comes first: the next call of a caller with a
    * concurrency of one must pass, and no caller waits on a slow store. Only the first end of a call counts.
+   *
+   * @param until `sent` where the limits leave room for that next call anyway: resolves as soon as the settlement is on
+   * its way, before which no answer goes out.
    */
-  async end(call: LiveCall, end: CallEnd): Promise<Charge | null> {
+  async end(
+    call: LiveCall,
+    end: CallEnd,
+    until: 'settled' | 'sent' = 'settled',
+  ): Promise<Charge | null> {
     if (!call.markEnded()) return null;
     this.keeper.untrack(call);
     const charge = call.charge(end);
@@ -55,11 +62,11 @@ export class Settler {
         'the provider reported a usage that contradicts itself; it was clamped',
       );
     }
-    await this.within(
+    const settled =
       charge.kind === 'nothing'
         ? this.start(call.lease, () => this.engine.void(call.lease))
-        : this.start(call.lease, () => this.engine.settle(call.lease, charge.actual, charge.event)),
-    );
+        : this.start(call.lease, () => this.engine.settle(call.lease, charge.actual, charge.event));
+    await (until === 'sent' ? thisTurnsWrites() : this.within(settled));
     return charge;
   }
 
@@ -162,4 +169,9 @@ export class Settler {
       }, reject);
     });
   }
+}
+
+/** Resolves when what was given to the store in this turn of the event loop has been written: its engine gathers no longer. */
+function thisTurnsWrites(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

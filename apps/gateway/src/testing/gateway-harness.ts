@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import {
   limitFromDocument,
   newId,
@@ -68,22 +67,19 @@ export function redisUrl(): string {
 /** A gateway on a real Redis in front of a real demo provider, all over HTTP, with keys of its own. */
 export class GatewayHarness {
   private constructor(
-    readonly url: string,
+    private readonly gateway: RunningGateway,
+    private readonly startGateway: (settings: Partial<GatewayConfig>) => Promise<RunningGateway>,
     readonly providerUrl: string,
     readonly prefix: string,
     readonly redis: QuotaRedis,
     readonly engine: QuotaEngine,
     private readonly publisher: PolicyPublisher,
     private readonly secretBox: SecretBox,
-    private readonly app: NestFastifyApplication,
     private readonly provider: ListeningProvider,
-    private readonly spoolDir: string,
   ) {}
 
   static async start(settings: Partial<GatewayConfig> = {}): Promise<GatewayHarness> {
-    const logger = createLogger({ name: 'test', level: 'error' });
     const prefix = `gw-${randomBytes(6).toString('hex')}`;
-    const spoolDir = await mkdtemp(join(tmpdir(), 'weir-spool-'));
     const secretKey = randomBytes(32).toString('base64');
     const redis = connectQuotaRedis({
       url: redisUrl(),
@@ -98,51 +94,41 @@ export class GatewayHarness {
       republish: () => Promise.resolve(),
     }).ensureAll();
     const provider = await startDemoProvider();
-    const config = {
-      ...gatewayConfigSchema.parse({
-        REDIS_URL: redisUrl(),
-        REDIS_PREFIX: prefix,
-        SHARD_COUNT: '2',
-        // Two cores run tests, provider and Redis at once: a pause of theirs is no failure of Redis.
-        REDIS_COMMAND_TIMEOUT_MS: '2000',
-        WEIR_SECRET_KEY: secretKey,
-        UPSTREAM_ALLOW_PRIVATE: 'true',
-        PORT: '0',
-        SHUTDOWN_GRACE_MS: '2000',
-        SPOOL_DIR: spoolDir,
-      }),
-      ...settings,
-    };
-    const { module, options } = gatewayApp(config, logger);
-    const app = await createWeirApp(module, options);
-    await app.listen(0, '127.0.0.1');
-    const { port } = app.getHttpServer().address() as AddressInfo;
+    const newGateway = (own: Partial<GatewayConfig>): Promise<RunningGateway> =>
+      startGateway(prefix, secretKey, { ...settings, ...own });
     return new GatewayHarness(
-      `http://127.0.0.1:${port}`,
+      await newGateway({}),
+      newGateway,
       provider.url,
       prefix,
       redis,
       createRedisEngine(redis),
       new PolicyPublisher(redis),
       SecretBox.fromSetting(secretKey),
-      app,
       provider.server,
-      spoolDir,
     );
+  }
+
+  get url(): string {
+    return this.gateway.url;
+  }
+
+  /** A second gateway for the same callers, on the same Redis. It is the caller's to close. */
+  startAnother(settings: Partial<GatewayConfig>): Promise<RunningGateway> {
+    return this.startGateway(settings);
   }
 
   /** Closes the gateway alone, as SIGTERM does. */
   async closeGateway(): Promise<void> {
-    await this.app.close();
+    await this.gateway.close();
   }
 
   async close(): Promise<void> {
-    await this.app.close();
+    await this.gateway.close();
     await this.provider.close();
     const keys = await this.redis.client.keys(`${this.prefix}:*`);
     if (keys.length > 0) await this.redis.client.del(...keys);
     await this.redis.close();
-    await rm(this.spoolDir, { recursive: true, force: true });
   }
 
   /** An upstream at the demo provider with its key sealed. */
@@ -296,6 +282,7 @@ export class GatewayHarness {
       requestId?: string;
       signal?: AbortSignal;
       headers?: Record<string, string>;
+      gatewayUrl?: string;
     } = {},
   ): Promise<Response> {
     return this.post(
@@ -315,9 +302,11 @@ export class GatewayHarness {
       requestId?: string;
       signal?: AbortSignal;
       headers?: Record<string, string>;
+      /** Another gateway than the harness' own. */
+      gatewayUrl?: string;
     } = {},
   ): Promise<Response> {
-    return fetch(this.url + path, {
+    return fetch((options.gatewayUrl ?? this.url) + path, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${world.secret}`,
@@ -336,6 +325,42 @@ export class GatewayHarness {
   private shardOf(world: World): number {
     return shardOf(world.enterprise.id, 2);
   }
+}
+
+type RunningGateway = { readonly url: string; close(): Promise<void> };
+
+async function startGateway(
+  prefix: string,
+  secretKey: string,
+  settings: Partial<GatewayConfig>,
+): Promise<RunningGateway> {
+  const spoolDir = await mkdtemp(join(tmpdir(), 'weir-spool-'));
+  const config = {
+    ...gatewayConfigSchema.parse({
+      REDIS_URL: redisUrl(),
+      REDIS_PREFIX: prefix,
+      SHARD_COUNT: '2',
+      // Two cores run tests, provider and Redis at once: a pause of theirs is no failure of Redis.
+      REDIS_COMMAND_TIMEOUT_MS: '2000',
+      WEIR_SECRET_KEY: secretKey,
+      UPSTREAM_ALLOW_PRIVATE: 'true',
+      PORT: '0',
+      SHUTDOWN_GRACE_MS: '2000',
+      SPOOL_DIR: spoolDir,
+    }),
+    ...settings,
+  };
+  const { module, options } = gatewayApp(config, createLogger({ name: 'test', level: 'error' }));
+  const app = await createWeirApp(module, options);
+  await app.listen(0, '127.0.0.1');
+  const { port } = app.getHttpServer().address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: async () => {
+      await app.close();
+      await rm(spoolDir, { recursive: true, force: true });
+    },
+  };
 }
 
 async function startDemoProvider(): Promise<{ url: string; server: ListeningProvider }> {

@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy that can be made to swallow what it gets, or to hang up: a dependency that is away, on demand. */
+/** A TCP proxy that can be made to swallow what it gets, or to hang up: a dependency that is away, or far, on demand. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
   private mode: 'pass' | 'swallow' | 'refuse' = 'pass';
@@ -8,12 +8,14 @@ export class TcpProxy {
   private constructor(
     private readonly server: Server,
     readonly port: number,
+    private readonly lagMs: number,
   ) {}
 
-  static async start(target: { host: string; port: number }): Promise<TcpProxy> {
+  /** @param lagMs how long bytes are on their way, in milliseconds, each way. */
+  static async start(target: { host: string; port: number }, lagMs = 0): Promise<TcpProxy> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const proxy = new TcpProxy(server, (server.address() as AddressInfo).port);
+    const proxy = new TcpProxy(server, (server.address() as AddressInfo).port, lagMs);
     server.on('connection', (near) => proxy.join(near, target));
     return proxy;
   }
@@ -51,7 +53,10 @@ export class TcpProxy {
       [far, near],
     ] as const) {
       this.sockets.add(from);
-      from.on('data', (data) => to.write(data));
+      from.on('data', (data) => {
+        if (this.lagMs === 0) to.write(data);
+        else setTimeout(() => to.write(data), this.lagMs);
+      });
       from.on('error', () => undefined);
       from.on('close', () => {
         this.sockets.delete(from);
