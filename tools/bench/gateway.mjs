@@ -64,7 +64,7 @@ export async function run({ seconds, log }) {
     const perSecond = full.perSecond / 2;
     /** @type {(name: string, target: Target) => Promise<import('./lib/load.mjs').Measured>} */
     const pace = async (name, target) => {
-      const measured = await paced(target, { perSecond, ms });
+      const measured = await paced(target, { perSecond, connections: JSON_CONNECTIONS, ms });
       log(`  ${name} p50 ${measured.p50_ms.toFixed(2)} p99 ${measured.p99_ms.toFixed(1)} ms`);
       return measured;
     };

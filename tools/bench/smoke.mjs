@@ -42,8 +42,8 @@ export async function run({ seconds, log }) {
     const gatewayMost = await closedLoop(gateway, { connections: CONNECTIONS, ms });
     log(`at half of the gateway's ${Math.round(gatewayMost.perSecond)} calls/s`);
     const perSecond = gatewayMost.perSecond / 2;
-    const directHalf = await paced(direct, { perSecond, ms });
-    const gatewayHalf = await paced(gateway, { perSecond, ms });
+    const directHalf = await paced(direct, { perSecond, connections: CONNECTIONS, ms });
+    const gatewayHalf = await paced(gateway, { perSecond, connections: CONNECTIONS, ms });
 
     const failures = [directMost, gatewayMost, directHalf, gatewayHalf].reduce(
       (sum, each) => sum + each.failures,

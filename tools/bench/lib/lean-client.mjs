@@ -56,6 +56,17 @@ export class LeanClient {
     };
   }
 
+  /** Makes all connections at once, rather than each when it is first needed; resolves when they stand or have failed. */
+  async open() {
+    const made = [];
+    while (this.#open.size < this.#connectionsMax) {
+      const connection = this.#connect();
+      this.#idle.push(connection);
+      made.push(connection.made());
+    }
+    await Promise.all(made);
+  }
+
   /** Sends the request, at once or when a connection is free. @param {number} tag @param {OnAnswer} onAnswer */
   send(tag, onAnswer) {
     const connection =
@@ -140,6 +151,13 @@ class Connection {
     this.#socket.on('close', () => {
       options.onClosed(this);
       this.#answer(0);
+    });
+  }
+
+  /** Resolves when the connection stands or has failed. @returns {Promise<void>} */
+  made() {
+    return new Promise((resolve) => {
+      this.#socket.once('connect', resolve).once('close', resolve);
     });
   }
 

@@ -1,5 +1,5 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LeanClient } from './lean-client.mjs';
 
 const closes: (() => void)[] = [];
@@ -27,12 +27,13 @@ async function serverAnswering(...pieces: readonly string[]) {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  closes.push(() => {
+  const close = (): Promise<void> => {
     for (const socket of sockets) socket.destroy();
-    server.close();
-  });
+    return new Promise((resolve) => server.close(() => resolve()));
+  };
+  closes.push(() => void close());
   const { port } = server.address() as AddressInfo;
-  return { requests, origin: `http://127.0.0.1:${port}`, openSockets: () => sockets.size };
+  return { requests, origin: `http://127.0.0.1:${port}`, openSockets: () => sockets.size, close };
 }
 
 function clientOf(origin: string, connectionsMax = 1) {
@@ -65,6 +66,25 @@ describe('LeanClient', () => {
     const [request = ''] = server.requests;
     expect(request).toMatch(/^POST \/v1\/x HTTP\/1.1\r\nhost: 127.0.0.1:\d+\r\n/);
     expect(request).toContain('\r\ncontent-length: 8\r\nx-one: eins\r\n\r\n{"ü":1}');
+  });
+
+  it('makes all its connections beforehand when told to, and then no more', async () => {
+    const server = await serverAnswering(whole);
+    const client = clientOf(server.origin, 3);
+    await client.open();
+    // The server may hear of a connection a little later than its client.
+    await vi.waitFor(() => expect(server.openSockets()).toBe(3));
+    expect(server.requests).toEqual([]);
+    expect(await answers(client, 9)).toHaveLength(9);
+    expect(server.openSockets()).toBe(3);
+  });
+
+  it('fails its calls where no connection can be made', async () => {
+    const server = await serverAnswering(whole);
+    await server.close();
+    const client = clientOf(server.origin, 2);
+    await client.open();
+    expect(await answers(client, 1)).toEqual([[0, 1]]);
   });
 
   it.each([

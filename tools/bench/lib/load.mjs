@@ -11,8 +11,7 @@ setFlagsFromString('--heap-growing-percent=300');
 
 const TICKS_PER_SECOND = 100;
 const TIMEOUT_MS = 30_000;
-const PACED_CONNECTIONS_MAX = 256;
-/** At the beginning of a paced run connections are made, all at once: that is not what a steady pace costs. */
+/** What a paced run meets at its beginning, such as upstream connections that are still to be made, is not what a steady pace costs. */
 const LEAD_IN_MS = 500;
 
 /** @typedef {import('./lean-client.mjs').Target} Target */
@@ -54,17 +53,17 @@ export async function closedLoop(target, { connections, ms, status = 200 }) {
 }
 
 /**
- * Calls at a steady pace, whatever the other side does; latencies count from when a call was due. The calls of the first
- * half second are made but not counted.
+ * Calls at a steady pace over a number of connections, whatever the other side does; latencies count from when a call was
+ * due, also of one that waits for a connection. The connections stand before the first call: to make one costs as much as
+ * a call, and would come just when the other side is behind already. The calls of the first half second are made but not
+ * counted.
  * @param {Target} target
- * @param {{ perSecond: number, ms: number, status?: number }} options
+ * @param {{ perSecond: number, connections: number, ms: number, status?: number }} options
  * @returns {Promise<Measured>}
  */
-export async function paced(target, { perSecond, ms, status = 200 }) {
-  const client = new LeanClient(target, {
-    connectionsMax: PACED_CONNECTIONS_MAX,
-    timeoutMs: TIMEOUT_MS,
-  });
+export async function paced(target, { perSecond, connections, ms, status = 200 }) {
+  const client = new LeanClient(target, { connectionsMax: connections, timeoutMs: TIMEOUT_MS });
+  await client.open();
   const latencies = new Latencies();
   const begun = performance.now();
   const leadIn = Math.floor((perSecond * LEAD_IN_MS) / 1_000);
