@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { signIn } from '../launcher/lib/admin-api.mjs';
 import { startStack } from '../launcher/stack.mjs';
 import { closedLoop, paced } from './lib/load.mjs';
 
@@ -69,13 +70,13 @@ export async function run({ seconds, log }) {
  * @param {import('../launcher/stack.mjs').Stack} stack
  * @returns {Promise<string>} its secret
  */
-async function makeKey(stack) {
-  const ask = await signIn(stack);
+async function makeKey({ urls, demo }) {
+  const ask = await signIn(urls.adminApi, demo.console);
   const department = await ask('POST', '/departments', { name: 'Benchmark' });
   const { alsoLimitedBy } = await ask('GET', `/nodes/${department.id}`);
   for (const { limits } of alsoLimitedBy) {
     for (const { id, version } of limits) {
-      await ask('PATCH', `/limits/${id}`, { amount: null }, { 'if-match': `"${version}"` });
+      await ask('PATCH', `/limits/${id}`, { amount: null }, version);
     }
   }
   const user = await ask('POST', '/users', {
@@ -84,34 +85,6 @@ async function makeKey(stack) {
     name: 'Load',
   });
   return (await ask('POST', '/keys', { userId: user.id, name: 'load' })).secret;
-}
-
-/** @param {import('../launcher/stack.mjs').Stack} stack */
-async function signIn({ urls, demo }) {
-  const { email, password } = demo.console;
-  /** @type {Record<string, string>} */
-  const session = { origin: urls.adminApi };
-  const ask = async (
-    /** @type {string} */ method,
-    /** @type {string} */ path,
-    /** @type {object | undefined} */ body = undefined,
-    /** @type {Record<string, string>} */ headers = {},
-  ) => {
-    const response = await fetch(`${urls.adminApi}/api/v1${path}`, {
-      method,
-      headers: { 'content-type': 'application/json', ...session, ...headers },
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    const answer = await response.json();
-    if (!response.ok) {
-      throw new Error(`${path} answered ${response.status}: ${JSON.stringify(answer)}`);
-    }
-    const cookies = response.headers.getSetCookie().map((each) => each.split(';', 1)[0]);
-    if (cookies.length > 0) session.cookie = cookies.join('; ');
-    return answer;
-  };
-  session['x-csrf-token'] = (await ask('POST', '/auth/sign-in', { email, password })).csrfToken;
-  return ask;
 }
 
 /** @param {{ origin: string, path: string, headers: Record<string, string>, body: string }} target */

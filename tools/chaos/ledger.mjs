@@ -9,8 +9,8 @@ import pg from 'pg';
 import { connectKafka } from '../../libs/metering/dist/index.js';
 import { numberOption } from '../bench/lib/bench-services.mjs';
 import { seededRandom } from '../bench/lib/figures.mjs';
+import { bodyOf, signIn } from '../launcher/lib/admin-api.mjs';
 import { startStack } from '../launcher/stack.mjs';
-import { bodyOf, changeSettings } from './lib/admin.mjs';
 import { Books, compareCalls } from './lib/books.mjs';
 import { startKiller, targetsOf } from './lib/killer.mjs';
 import { startTraffic } from './lib/traffic.mjs';
@@ -103,7 +103,9 @@ async function prepare({ urls, env, demo }, log) {
     body: JSON.stringify(PROVIDER_SETTINGS),
   });
   await bodyOf(response);
-  await changeSettings(urls.adminApi, demo.console, { leaseMs: LEASE_MS });
+  const ask = await signIn(urls.adminApi, demo.console);
+  const { version } = await ask('GET', '/enterprise');
+  await ask('PATCH', '/enterprise', { settings: { leaseMs: LEASE_MS } }, version);
   await untilServing(urls.gateways, demo.keys[0].secret, log);
 }
 

@@ -7,7 +7,7 @@ import {
   usageTopic,
 } from '../../../libs/domain/dist/index.js';
 import { connectQuotaRedis, createRedisEngine } from '../../../libs/quota/dist/index.js';
-import { bodyOf } from './admin.mjs';
+import { bodyOf } from '../../launcher/lib/admin-api.mjs';
 
 const BILL_PAGE = 10_000;
 const REQUEST_MS = 15_000;

@@ -1,13 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { limit } from '../testing/documents.js';
-import { GatewayHarness, redisUrl, until } from '../testing/gateway-harness.js';
+import {
+  GatewayHarness,
+  redisUrl,
+  until,
+  type RunningGateway,
+} from '../testing/gateway-harness.js';
 import { TcpProxy } from '../testing/tcp-proxy.js';
+
+/** A way to Redis that can be cut, or is long. */
+function proxyToRedis(lagMs = 0): Promise<TcpProxy> {
+  const { hostname, port } = new URL(redisUrl());
+  return TcpProxy.start({ host: hostname, port: Number(port === '' ? 6_379 : port) }, lagMs);
+}
 
 let proxy: TcpProxy;
 let harness: GatewayHarness;
 beforeAll(async () => {
-  const { hostname, port } = new URL(redisUrl());
-  proxy = await TcpProxy.start({ host: hostname, port: Number(port === '' ? 6_379 : port) });
+  proxy = await proxyToRedis();
   harness = await GatewayHarness.start({
     REDIS_URL: `redis://127.0.0.1:${proxy.port}`,
     REDIS_COMMAND_TIMEOUT_MS: 100,
@@ -90,11 +100,7 @@ describe.each(['refuse', 'swallow'] as const)('with Redis away (%s)', (way) => {
 
 describe.each(['refuse', 'swallow'] as const)('started while Redis is away (%s)', (way) => {
   it('says so, and shares its limits within seconds of its return', async () => {
-    const { hostname, port } = new URL(redisUrl());
-    const away = await TcpProxy.start({
-      host: hostname,
-      port: Number(port === '' ? 6_379 : port),
-    });
+    const away = await proxyToRedis();
     away[way]();
     const late = await GatewayHarness.start({
       REDIS_URL: `redis://127.0.0.1:${away.port}`,
@@ -130,11 +136,9 @@ describe('behind a slow network', () => {
   const lagMs = 5;
   let far: TcpProxy;
   let near: GatewayHarness;
-  let slow: Awaited<ReturnType<GatewayHarness['startAnother']>>;
+  let slow: RunningGateway;
   beforeAll(async () => {
-    const { hostname, port } = new URL(redisUrl());
-    const target = { host: hostname, port: Number(port === '' ? 6_379 : port) };
-    far = await TcpProxy.start(target, lagMs);
+    far = await proxyToRedis(lagMs);
     near = await GatewayHarness.start();
     slow = await near.startAnother({ REDIS_URL: `redis://127.0.0.1:${far.port}` });
   });

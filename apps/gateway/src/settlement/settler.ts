@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '@weir/platform';
 import type { Lease, QuotaEngine, SettleResult } from '@weir/quota';
 import type { GatewayMetrics } from '../observe/gateway-metrics.js';
@@ -66,7 +67,8 @@ export class Settler {
       charge.kind === 'nothing'
         ? this.start(call.lease, () => this.engine.void(call.lease))
         : this.start(call.lease, () => this.engine.settle(call.lease, charge.actual, charge.event));
-    await (until === 'sent' ? thisTurnsWrites() : this.within(settled));
+    // What the engine is given in one turn of the event loop has left when the next one begins.
+    await (until === 'sent' ? nextTurn() : this.within(settled));
     return charge;
   }
 
@@ -169,9 +171,4 @@ export class Settler {
       }, reject);
     });
   }
-}
-
-/** Resolves when what was given to the store in this turn of the event loop has been written: its engine gathers no longer. */
-function thisTurnsWrites(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -42,6 +42,16 @@ export type BillEntry = {
   readonly cost_pico: string;
 };
 
+type CallOptions = {
+  /** Directives to the demo provider. */
+  readonly demo?: string;
+  readonly requestId?: string;
+  readonly signal?: AbortSignal;
+  readonly headers?: Record<string, string>;
+  /** Another gateway than the harness' own. */
+  readonly gatewayUrl?: string;
+};
+
 type ListeningProvider = {
   listen(options: { host: string; port: number }): Promise<string>;
   close(): Promise<void>;
@@ -277,13 +287,7 @@ export class GatewayHarness {
   async chat(
     world: World,
     body: Record<string, unknown> = {},
-    options: {
-      demo?: string;
-      requestId?: string;
-      signal?: AbortSignal;
-      headers?: Record<string, string>;
-      gatewayUrl?: string;
-    } = {},
+    options: CallOptions = {},
   ): Promise<Response> {
     return this.post(
       '/v1/chat/completions',
@@ -297,14 +301,7 @@ export class GatewayHarness {
     path: string,
     world: World,
     body: Record<string, unknown>,
-    options: {
-      demo?: string;
-      requestId?: string;
-      signal?: AbortSignal;
-      headers?: Record<string, string>;
-      /** Another gateway than the harness' own. */
-      gatewayUrl?: string;
-    } = {},
+    options: CallOptions = {},
   ): Promise<Response> {
     return fetch((options.gatewayUrl ?? this.url) + path, {
       method: 'POST',
@@ -327,7 +324,7 @@ export class GatewayHarness {
   }
 }
 
-type RunningGateway = { readonly url: string; close(): Promise<void> };
+export type RunningGateway = { readonly url: string; close(): Promise<void> };
 
 async function startGateway(
   prefix: string,
